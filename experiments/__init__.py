@@ -1,0 +1,1 @@
+"""Experiments: what was asked, the command that answers, the number to expect."""

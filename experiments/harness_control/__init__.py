@@ -1,0 +1,1 @@
+"""Harness control: base, rules, cloning and advantage weighting on held-out tasks."""

@@ -1,0 +1,131 @@
+"""What a frozen LLM executor is: requests in, completions out, errors as data.
+
+A message list that ends with an assistant message is continued from that text
+(prefilled); otherwise the executor answers the last user message. The sample index
+tells apart repeated samples of one prompt; the tokens of a completion depend on the
+request (messages, sampling, sample index) and the model alone, never on its batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal, Protocol
+
+from jerp.errors import ConfigError
+
+__all__ = [
+    "Completion",
+    "Executor",
+    "Message",
+    "Request",
+    "Sampling",
+    "Status",
+    "request_key",
+    "request_seed",
+]
+
+Status = Literal["ok", "empty", "refused", "malformed", "truncated", "timeout", "error"]
+"""`timeout` and `error` are nobody's answer: the episode becomes INFRASTRUCTURE."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are drawn; part of the request's identity.
+
+    Attributes:
+      temperature: >= 0; 0 takes the most likely token.
+      top_k: 0 keeps all.
+      top_p: in (0, 1]; 1 keeps all.
+      max_tokens: most tokens generated.
+      stop: generation ends before the first of these strings.
+    """
+
+    temperature: float = 0.7
+    top_k: int = 0
+    top_p: float = 1.0
+    max_tokens: int = 64
+    stop: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if self.temperature < 0:
+            raise ConfigError(f"temperature: expected >= 0, got {self.temperature}")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"top_p: expected in (0, 1], got {self.top_p}")
+        if self.top_k < 0:
+            raise ConfigError(f"top_k: expected >= 0, got {self.top_k}")
+        if self.max_tokens < 1:
+            raise ConfigError(f"max_tokens: expected >= 1, got {self.max_tokens}")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request to an executor."""
+
+    messages: tuple[Message, ...]
+    sampling: Sampling = field(default_factory=Sampling)
+    sample_index: int = 0
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What came back. Empty `tokens` where the executor gives text alone."""
+
+    text: str
+    status: Status = "ok"
+    tokens: tuple[int, ...] = ()
+    log_probs: tuple[float, ...] = ()
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    error: str = ""
+
+
+class Executor(Protocol):
+    """A frozen language model.
+
+    `fingerprint` names weights, quantisation and numerics mode; two executors of equal
+    fingerprint give equal completions.
+    """
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the model for the response store."""
+        ...
+
+    async def complete(self, requests: Sequence[Request]) -> list[Completion]:
+        """Answers all requests, same length and order.
+
+        One bad request becomes a status, never an exception; `ExecutorError` is for
+        configuration or total failure. Cancellation propagates.
+        """
+        ...
+
+
+def _canonical(value: object) -> bytes:
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    ).encode()
+
+
+def request_key(fingerprint: str, request: Request) -> str:
+    """The response store's key: SHA-256 over model and whole request, in hex."""
+    return hashlib.sha256(
+        _canonical({"fingerprint": fingerprint, "request": asdict(request)})
+    ).hexdigest()
+
+
+def request_seed(request: Request) -> int:
+    """Sampling seed of a request, in [0, 2**31): a hash of the request alone."""
+    digest = hashlib.sha256(_canonical(asdict(request))).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

@@ -1,0 +1,1 @@
+"""Tasks, their worlds and their verifiers."""

@@ -1,0 +1,215 @@
+"""What the controlled domains share: the workspace, the masks, the features, the trace.
+
+A domain subclasses `ControlledDomain` and fills in what its actions do. The masks keep
+the requests that an episode can reach few: one draft, at most `max_revisions`
+revisions, a fixed retrieval ladder, and a revision only after feedback that found a
+failure.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from jerp.bridge.executor import Completion, Request
+from jerp.harness.actions import ACTIONS, NUM_ACTIONS, Action
+from jerp.harness.state import NO_ACTION, encode_features
+from jerp.records import ProcessStep, ProcessTrace, Task, Verdict
+
+__all__ = ["ControlledDomain", "Feedback", "Workspace"]
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What a test run, a tool or a check said of the current draft, in canonical form.
+
+    Attributes:
+      text: goes into the prompt of a revision; equal findings give equal texts.
+      failed: something is wrong, so a revision makes sense.
+    """
+
+    text: str
+    failed: bool
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """One episode in progress. Immutable; `ControlledDomain.advance` makes the next.
+
+    Attributes:
+      support: share of the draft last found supported by tests or evidence, or -1.
+      checked, tested: the current draft was checked, its tool was run.
+      extra: what one domain keeps besides; hashable.
+    """
+
+    task: Task
+    sample_index: int
+    step: int = 0
+    last_action: int = NO_ACTION
+    observed: bool = False
+    passages: tuple[str, ...] = ()
+    draft: str | None = None
+    revisions: int = 0
+    feedback: Feedback | None = None
+    checked: bool = False
+    tested: bool = False
+    coverage: float = 0.0
+    missing_share: float = 1.0
+    support: float = -1.0
+    findings: int = 0
+    errors: int = 0
+    cost: float = 0.0
+    extra: Hashable = None
+    trace: tuple[ProcessStep, ...] = ()
+    transcript: tuple[dict[str, Any], ...] = ()
+    terminated: bool = False
+    truncated: bool = False
+    verdict: Verdict | None = None
+
+
+class ControlledDomain(ABC):
+    """Base of the controlled domains; see `jerp.bridge.session.HarnessDomain`.
+
+    Costs are deterministic (never seconds), so that a replayed episode has the same
+    features: an executor call costs `call_cost`, any other step `step_cost`.
+    """
+
+    name: ClassVar[str]
+    base_sequence: ClassVar[tuple[Action, ...]]
+    needs_evidence: ClassVar[bool]
+    runs_code: ClassVar[bool]
+    ladder: ClassVar[int]
+    max_revisions: ClassVar[int] = 2
+    max_steps: ClassVar[int] = 10
+    call_cost: ClassVar[float] = 1.0
+    step_cost: ClassVar[float] = 0.1
+    cost_budget: ClassVar[float] = 4.0
+
+    @abstractmethod
+    def generate(self, seed: int, num_tasks: int) -> tuple[Task, ...]:
+        """`num_tasks` tasks in three difficulties; a function of `seed` alone."""
+
+    @abstractmethod
+    def request(self, workspace: Workspace, action: int) -> Request | None:
+        """The executor request of a draft or revision; None for other actions."""
+
+    @abstractmethod
+    def _act(
+        self, workspace: Workspace, action: int, completion: Completion | None
+    ) -> tuple[Workspace, ProcessStep, str]:
+        """What `action` changes, its trace entry, and its observation as text."""
+
+    @abstractmethod
+    def verify(self, task: Task, artefact: str | None, workspace: Workspace) -> Verdict:
+        """Judges what was submitted; several criteria, correctness at least half."""
+
+    def begin(self, task: Task, sample_index: int) -> Workspace:
+        """A fresh workspace."""
+        return Workspace(task=task, sample_index=sample_index)
+
+    def legal(self, workspace: Workspace) -> np.ndarray:
+        """`[A]` bool: the actions that would do something."""
+        legal = np.zeros(NUM_ACTIONS, bool)
+        if workspace.terminated or workspace.truncated:
+            return legal
+        has_draft = workspace.draft is not None
+        failed = workspace.feedback is not None and workspace.feedback.failed
+        legal[Action.OBSERVE] = not workspace.observed
+        legal[Action.RETRIEVE] = self._may_retrieve(workspace)
+        legal[Action.CALL_TOOL] = self._may_call_tool(workspace)
+        legal[Action.DRAFT] = not has_draft
+        legal[Action.CHECK] = has_draft and not workspace.checked
+        legal[Action.REVISE] = (
+            has_draft and failed and workspace.revisions < self.max_revisions
+        )
+        legal[Action.SUBMIT] = has_draft
+        return legal
+
+    def features(self, workspace: Workspace) -> np.ndarray:
+        """`[18]` float32, see `jerp.harness.state`."""
+        status = (
+            workspace.step / self.max_steps,
+            float(workspace.draft is not None),
+            min(len(workspace.draft or "") / 500, 1.0),
+            workspace.coverage,
+            workspace.missing_share,
+            workspace.errors / self.max_steps,
+            min(workspace.cost / self.cost_budget, 1.0),
+            (self.max_steps - workspace.step) / self.max_steps,
+            workspace.support,
+            min(workspace.findings / 10, 1.0),
+        )
+        return encode_features(
+            np.asarray(status, np.float32), np.int32(workspace.last_action), xp=np
+        )
+
+    def advance(
+        self, workspace: Workspace, action: int, completion: Completion | None
+    ) -> Workspace:
+        """The workspace after a legal `action`; at submit the verifier judges."""
+        after, step, observation = self._act(workspace, action, completion)
+        cost = self.call_cost if completion is not None else self.step_cost
+        step = replace(step, action=ACTIONS[action], cost=cost)
+        terminated = action == Action.SUBMIT
+        number = workspace.step + 1
+        entry: dict[str, Any] = {"action": ACTIONS[action], "observation": observation}
+        if completion is not None:
+            entry |= {"completion": completion.text, "status": completion.status}
+        verdict = None
+        if terminated:
+            verdict = self.verify(workspace.task, after.draft, after)
+        return replace(
+            after,
+            step=number,
+            last_action=int(action),
+            cost=workspace.cost + cost,
+            errors=workspace.errors + int(step.error),
+            trace=(*workspace.trace, step),
+            transcript=(*workspace.transcript, entry),
+            terminated=terminated,
+            truncated=not terminated and number >= self.max_steps,
+            verdict=verdict,
+        )
+
+    def anchor(self, workspace: Workspace) -> Hashable:
+        """All that later requests, legality and score depend on, but no counters."""
+        w = workspace
+        feedback = w.feedback and (w.feedback.text, w.feedback.failed)
+        return (
+            w.observed,
+            w.passages,
+            w.draft,
+            w.revisions,
+            feedback,
+            w.checked,
+            w.tested,
+            w.extra,
+        )
+
+    def process_trace(self, workspace: Workspace) -> ProcessTrace:
+        """The episode as `jerp.harness.maturity` reads it."""
+        verdict = workspace.verdict
+        missing = 1.0
+        if verdict is not None and verdict.criteria:
+            missing = np.mean([c.score < 1 for c in verdict.criteria])
+        return ProcessTrace(
+            steps=workspace.trace,
+            max_steps=self.max_steps,
+            cost_budget=self.cost_budget,
+            tools=ACTIONS,
+            score=0.0 if verdict is None else verdict.score,
+            missing_share=float(missing),
+            runs_code=self.runs_code,
+            needs_evidence=self.needs_evidence,
+            chose_submit=workspace.terminated,
+        )
+
+    def _may_retrieve(self, workspace: Workspace) -> bool:
+        return len(workspace.passages) < self.ladder
+
+    def _may_call_tool(self, workspace: Workspace) -> bool:
+        return workspace.draft is not None and not workspace.tested

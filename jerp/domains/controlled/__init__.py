@@ -1,0 +1,1 @@
+"""Domains whose tasks are generated from a seed and verified by program."""

@@ -1,0 +1,1 @@
+"""Worlds in pure JAX."""

@@ -1,0 +1,1 @@
+"""Estimators of what was learned, with intervals: pure functions on arrays."""

@@ -1,0 +1,1 @@
+"""The Harness MDP: actions, state features, baselines, reward and maturity."""

@@ -1,0 +1,1 @@
+"""Networks as flax.linen modules; parameters are explicit pytrees."""

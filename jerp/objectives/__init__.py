@@ -1,0 +1,1 @@
+"""Losses and weights of policy learning: pure functions on arrays."""

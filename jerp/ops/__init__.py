@@ -1,0 +1,1 @@
+"""Masked reductions and returns: pure functions on arrays."""

@@ -1,0 +1,1 @@
+"""Episodes collected by one batch-native scan."""

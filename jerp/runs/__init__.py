@@ -1,0 +1,1 @@
+"""The loops that own files, progress, resume and reports."""

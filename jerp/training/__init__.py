@@ -1,0 +1,1 @@
+"""Learners as pure functions, vmappable over seeds and hyper-parameters."""

@@ -1,0 +1,70 @@
+"""Packaging: metadata, dependencies, extras. Tool settings are in pyproject.toml."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+VERSION = re.search(
+    r'^__version__ = "(.+)"$', (ROOT / "jerp" / "__init__.py").read_text(), re.MULTILINE
+).group(1)
+
+EXTRAS = {
+    "cuda12": ["jax[cuda12]"],
+    "tpu": ["jax[tpu]"],
+    "notebooks": ["ipykernel", "nbformat", "nbclient"],
+    "parity": ["torch"],
+    "dev": [
+        "build",
+        "hypothesis",
+        "ipykernel",
+        "nbmake",
+        "pre-commit",
+        "pyright",
+        "pytest",
+        "ruff",
+        "wheel",
+    ],
+}
+
+setup(
+    name="jerp",
+    version=VERSION,
+    description="Pure-functional JAX for agents that learn from their trajectories",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=find_packages(include=["jerp", "jerp.*", "experiments", "experiments.*"]),
+    package_data={
+        "jerp": ["py.typed"],
+        "experiments": ["**/*.jsonl.xz", "**/*.json"],
+    },
+    install_requires=[
+        "jax>=0.10.2",
+        "flax>=0.12.8",
+        "optax>=0.2.8",
+        "chex>=0.1.92",
+        "orbax-checkpoint>=0.12.8",
+        "transformers>=5.0",
+        "numpy>=2.0",
+        "safetensors>=0.5",
+        "tokenizers>=0.22",
+        "gguf>=0.19",
+        "jinja2>=3.1",
+        "tyro>=1.0",
+        "rich>=13.0",
+        "matplotlib>=3.9",
+        "bm25s>=0.2",
+    ],
+    extras_require=EXTRAS,
+    entry_points={"console_scripts": ["jerp=jerp.cli:main"]},
+    classifiers=[
+        "License :: OSI Approved :: Apache Software License",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)

@@ -1,0 +1,62 @@
+"""Strict JAX for every test, no sockets, and the eager/jit/vmap parity fixture."""
+
+import os
+import socket
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_debug_key_reuse", True)
+
+
+@pytest.fixture(autouse=True)
+def _no_sockets(request, monkeypatch):
+    """A test that reaches the network without saying so fails, naming the address."""
+    if request.node.get_closest_marker("network"):
+        return
+
+    real = socket.socket.connect
+
+    def connect(self, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            host = address[0]
+            if not host.startswith("127.") and host not in ("localhost", "::1"):
+                raise AssertionError(f"test connects to {address}; mark it 'network'")
+        return real(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+
+
+def _vmap_one(fn):
+    def wrapped(*args):
+        lead = jax.tree.map(lambda x: jnp.asarray(x)[None], args)
+        return jax.tree.map(lambda x: x[0], jax.vmap(fn)(*lead))
+
+    return wrapped
+
+
+def _vmap_many(fn):
+    def wrapped(*args):
+        stack = jax.tree.map(lambda x: jnp.stack([jnp.asarray(x)] * 3), args)
+        return jax.tree.map(lambda x: x[1], jax.vmap(fn)(*stack))
+
+    return wrapped
+
+
+TRANSFORMS = {
+    "eager": lambda fn: fn,
+    "jit": jax.jit,
+    "vmap_one": _vmap_one,
+    "vmap_many": _vmap_many,
+}
+
+
+@pytest.fixture(params=sorted(TRANSFORMS))
+def transform(request):
+    """Runs a function of arrays eagerly, jitted or vmapped; bind keywords first."""
+    return TRANSFORMS[request.param]
