@@ -79,7 +79,6 @@ class ControlledDomain(ABC):
     """
 
     name: ClassVar[str]
-    base_sequence: ClassVar[tuple[Action, ...]]
     needs_evidence: ClassVar[bool]
     runs_code: ClassVar[bool]
     ladder: ClassVar[int]
