@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Literal, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from jerp.errors import ConfigError
 
@@ -23,7 +23,9 @@ __all__ = [
     "Request",
     "Sampling",
     "Status",
+    "request_from_record",
     "request_key",
+    "request_record",
     "request_seed",
 ]
 
@@ -112,20 +114,52 @@ class Executor(Protocol):
         ...
 
 
-def _canonical(value: object) -> bytes:
-    return json.dumps(
-        value, sort_keys=True, ensure_ascii=False, separators=(",", ":")
-    ).encode()
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+)
+
+
+def request_record(request: Request) -> dict[str, Any]:
+    """A request as JSON-able data: what is hashed, and what the store keeps.
+
+    Numbers are brought to one type first, so that `temperature=0` and `0.0` are one
+    request. A new field of `Request` or `Sampling` must be added here.
+    """
+    sampling = request.sampling
+    return {
+        "messages": [[m.role, m.content] for m in request.messages],
+        "sampling": {
+            "temperature": float(sampling.temperature),
+            "top_k": int(sampling.top_k),
+            "top_p": float(sampling.top_p),
+            "max_tokens": int(sampling.max_tokens),
+            "stop": list(sampling.stop),
+        },
+        "sample_index": int(request.sample_index),
+    }
+
+
+def request_from_record(record: Mapping[str, Any]) -> Request:
+    """Inverse of `request_record`."""
+    sampling = dict(record["sampling"])
+    return Request(
+        messages=tuple(Message(role, content) for role, content in record["messages"]),
+        sampling=Sampling(**(sampling | {"stop": tuple(sampling["stop"])})),
+        sample_index=record["sample_index"],
+    )
 
 
 def request_key(fingerprint: str, request: Request) -> str:
     """The response store's key: SHA-256 over model and whole request, in hex."""
-    return hashlib.sha256(
-        _canonical({"fingerprint": fingerprint, "request": asdict(request)})
-    ).hexdigest()
+    identity = {"fingerprint": fingerprint, "request": request_record(request)}
+    return hashlib.sha256(_hashable(identity)).hexdigest()
 
 
 def request_seed(request: Request) -> int:
     """Sampling seed of a request, in [0, 2**31): a hash of the request alone."""
-    digest = hashlib.sha256(_canonical(asdict(request))).digest()
+    digest = hashlib.sha256(_hashable(request_record(request))).digest()
     return int.from_bytes(digest[:4], "big") >> 1
+
+
+def _hashable(value: object) -> bytes:
+    return _CANONICAL.encode(value).encode("utf-8", "surrogatepass")
