@@ -141,10 +141,11 @@ def request_record(request: Request) -> dict[str, Any]:
 
 def request_from_record(record: Mapping[str, Any]) -> Request:
     """Inverse of `request_record`."""
-    sampling = dict(record["sampling"])
+    sampling: dict[str, Any] = dict(record["sampling"])
+    sampling["stop"] = tuple(sampling["stop"])
     return Request(
         messages=tuple(Message(role, content) for role, content in record["messages"]),
-        sampling=Sampling(**(sampling | {"stop": tuple(sampling["stop"])})),
+        sampling=Sampling(**sampling),
         sample_index=record["sample_index"],
     )
 
