@@ -58,12 +58,25 @@ class LossOutput(struct.PyTreeNode):
 
 
 class Interval(struct.PyTreeNode):
-    """A point estimate with a confidence interval at `level`."""
+    """A point estimate with a confidence interval at `level`.
+
+    Attributes:
+      point, low, high: arrays of one shape; NaN where undefined.
+      level: nominal coverage.
+      num_values: `[]` int32, values that entered; None where not counted.
+      num_excluded: `[]` int32, values left out as invalid or NaN.
+      num_clusters: `[]` int32, clusters (tasks) with at least one value.
+      p_value: two-sided, of no difference; None unless one was tested.
+    """
 
     point: Array
     low: Array
     high: Array
     level: float = struct.field(pytree_node=False, default=0.95)
+    num_values: Array | None = None
+    num_excluded: Array | None = None
+    num_clusters: Array | None = None
+    p_value: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -162,7 +175,8 @@ class ProcessTrace:
       max_steps: step budget of the task.
       cost_budget: in the units of `ProcessStep.cost`.
       tools: actions that the task offers.
-      score: verifier's score in [0, 1], of what was submitted.
+      score: verifier's score in [0, 1], of what was submitted; None where nothing was
+        judged.
       missing_share: share of the rubric's criteria missing at the end.
       runs_code: the task is judged by running code.
       needs_evidence: claims need evidence.
@@ -173,7 +187,7 @@ class ProcessTrace:
     max_steps: int
     cost_budget: float
     tools: tuple[str, ...]
-    score: float
+    score: float | None
     missing_share: float
     runs_code: bool
     needs_evidence: bool

@@ -7,6 +7,7 @@ Masks are bool (True = real), ids int32, everything else float32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 
 import chex
@@ -17,7 +18,22 @@ Array = jax.Array
 Key = jax.Array
 ArrayTree = chex.ArrayTree
 
-__all__ = ["USAGE_KINDS", "Array", "ArrayLike", "ArrayTree", "Key", "Outcome"]
+PolicyFn = Callable[[ArrayTree, Key, Array, Array], tuple[Array, Array]]
+"""`(params, key, observation [F], legal [A] bool) -> (action int32 [], log_prob [])`.
+
+Unbatched and jittable; loops vmap it over episodes. `log_prob` is under the
+distribution that was really sampled from.
+"""
+
+__all__ = [
+    "USAGE_KINDS",
+    "Array",
+    "ArrayLike",
+    "ArrayTree",
+    "Key",
+    "Outcome",
+    "PolicyFn",
+]
 
 USAGE_KINDS = ("executor_calls", "tokens_in", "tokens_out", "seconds", "dollars")
 """What the last axis of `Trajectory.usage` counts, in order."""
