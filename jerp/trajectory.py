@@ -14,7 +14,14 @@ from flax import struct
 from jerp.errors import TrajectoryError
 from jerp.typing import USAGE_KINDS, Array, ArrayTree, Outcome
 
-__all__ = ["Trajectory", "check_trajectory", "concatenate", "select", "valid_episodes"]
+__all__ = [
+    "Trajectory",
+    "check_trajectory",
+    "concatenate",
+    "pad_steps",
+    "select",
+    "valid_episodes",
+]
 
 
 class Trajectory(struct.PyTreeNode):
@@ -65,6 +72,11 @@ class Trajectory(struct.PyTreeNode):
     working_set: Array | None = None
 
 
+_TOKEN_FIELDS = {
+    "tokens": np.int32,
+    "token_log_prob": np.float32,
+    "token_mask": np.bool_,
+}
 _STEP_FIELDS = {
     "action": np.int32,
     "reward": np.float32,
@@ -109,7 +121,11 @@ def select(trajectory: Trajectory, index: Array | np.ndarray) -> Trajectory:
 
 
 def concatenate(trajectories: list[Trajectory]) -> Trajectory:
-    """Joins batches of equal `T` along `B`; optional fields must agree."""
+    """Joins batches of equal `T` along `B` on the host; optional fields must agree.
+
+    Raises:
+      TrajectoryError: no batch, or batches that differ in more than `B`.
+    """
     if not trajectories:
         raise TrajectoryError("batches", "at least one trajectory", "an empty list")
     leaves = jax.tree.structure(trajectories[0])
@@ -118,7 +134,47 @@ def concatenate(trajectories: list[Trajectory]) -> Trajectory:
             raise TrajectoryError(
                 "batches", f"the same fields, {leaves}", str(jax.tree.structure(other))
             )
-    return jax.tree.map(lambda *xs: np.concatenate(xs), *trajectories)
+    return jax.tree_util.tree_map_with_path(_join, *trajectories)
+
+
+def pad_steps(trajectory: Trajectory, num_steps: int) -> Trajectory:
+    """`trajectory` with `T = num_steps`, on the host; the new steps are not real.
+
+    Raises:
+      TrajectoryError: the trajectory is longer than that.
+    """
+    missing = num_steps - np.shape(trajectory.mask)[1]
+    if missing < 0:
+        raise TrajectoryError(
+            "mask", f"at most {num_steps} steps", f"{num_steps - missing}"
+        )
+
+    def pad(x):
+        widths = [(0, 0), (0, missing)] + [(0, 0)] * (np.ndim(x) - 2)
+        return np.pad(np.asarray(x), widths)
+
+    fields = (
+        *_STEP_FIELDS,
+        *_TOKEN_FIELDS,
+        "observation",
+        "usage",
+        "legal",
+        "log_prob",
+    )
+    return trajectory.replace(
+        **{name: jax.tree.map(pad, getattr(trajectory, name)) for name in fields}
+    )
+
+
+def _join(path, *leaves) -> np.ndarray:
+    shapes = [list(np.shape(leaf)[1:]) for leaf in leaves]
+    for shape in shapes[1:]:
+        if shape != shapes[0]:
+            name = jax.tree_util.keystr(path).lstrip(".")
+            raise TrajectoryError(
+                name, f"shape [B, *{shapes[0]}] in every batch", f"[B, *{shape}]"
+            )
+    return np.concatenate(leaves)
 
 
 def _expect(field: str, value, shape: list, dtype) -> None:
@@ -141,14 +197,21 @@ def _check_shapes(t: Trajectory, batch: int, steps: int) -> None:
     optional = {
         "legal": ([batch, steps, "*"], np.bool_),
         "log_prob": ([batch, steps], np.float32),
-        "tokens": ([batch, steps, "*"], np.int32),
-        "token_log_prob": ([batch, steps, "*"], np.float32),
-        "token_mask": ([batch, steps, "*"], np.bool_),
         "working_set": ([batch, "*"], np.int32),
     }
     for name, (shape, dtype) in optional.items():
         if getattr(t, name) is not None:
             _expect(name, getattr(t, name), shape, dtype)
+    present = [name for name in _TOKEN_FIELDS if getattr(t, name) is not None]
+    for name, dtype in _TOKEN_FIELDS.items() if present else ():
+        if name not in present:
+            raise TrajectoryError(name, f"present, as {present[0]} is", "None")
+        _expect(
+            name,
+            getattr(t, name),
+            [batch, steps, *np.asarray(t.tokens).shape[2:]],
+            dtype,
+        )
     for leaf in jax.tree.leaves(t.observation):
         if leaf.shape[:2] != (batch, steps):
             raise TrajectoryError(
@@ -188,9 +251,10 @@ def _check_values(t: Trajectory, mask: np.ndarray) -> None:
     if t.log_prob is not None and (np.asarray(t.log_prob)[mask] > 1e-5).any():
         raise TrajectoryError("log_prob", "at most 0", "a positive log-probability")
     if t.legal is not None:
-        taken = np.take_along_axis(
-            np.asarray(t.legal), np.asarray(t.action)[..., None], axis=-1
-        )[..., 0]
+        legal, action = np.asarray(t.legal), np.asarray(t.action)
+        known = (action >= 0) & (action < legal.shape[-1])
+        index = np.where(known, action, 0)[..., None]
+        taken = known & np.take_along_axis(legal, index, axis=-1)[..., 0]
         if not taken[mask].all():
             row, step = np.argwhere(mask & ~taken)[0]
             raise TrajectoryError(
