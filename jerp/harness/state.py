@@ -67,7 +67,8 @@ def encode_features(status: Any, last_action: Any, *, xp: ModuleType = jnp) -> A
       ((18,), 1)
     """
     chex.assert_axis_dimension(status, -1, NUM_STATUS)
-    one_hot = xp.asarray(last_action)[..., None] == xp.arange(NUM_ACTIONS + 1)
+    last = xp.asarray(last_action)[..., None]
+    one_hot = last == xp.arange(NUM_ACTIONS + 1).reshape((1,) * (last.ndim - 1) + (-1,))
     return xp.concatenate(
         [
             xp.clip(xp.asarray(status, dtype="float32"), -1.0, 1.0),
