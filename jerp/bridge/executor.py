@@ -11,18 +11,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
-from jerp.errors import ConfigError
+from jerp.errors import ConfigError, ExecutorError, JerpError
 
 __all__ = [
+    "FAILED",
     "Completion",
     "Executor",
     "Message",
     "Request",
     "Sampling",
     "Status",
+    "complete_checked",
+    "completion_from_record",
+    "completion_record",
     "request_from_record",
     "request_key",
     "request_record",
@@ -114,6 +118,50 @@ class Executor(Protocol):
         ...
 
 
+FAILED = frozenset({"timeout", "error"})
+"""Statuses that are nobody's answer: never stored, never judged."""
+
+
+async def complete_checked(
+    executor: Executor, requests: Sequence[Request]
+) -> list[Completion]:
+    """`executor.complete`, held to its contract.
+
+    A batch lost to the network or to time becomes statuses, so that one bad minute ends
+    some episodes and not a run.
+
+    Raises:
+      ExecutorError: it raised anything else, or returned not one completion each.
+    """
+    try:
+        completions = await executor.complete(requests)
+    except JerpError:
+        raise
+    except TimeoutError as error:
+        return [Completion("", "timeout", error=str(error) or "timed out")] * len(
+            requests
+        )
+    except ConnectionError as error:
+        return [Completion("", "error", error=str(error))] * len(requests)
+    except Exception as error:
+        raise ExecutorError(
+            f"executor {executor.fingerprint!r} raised {type(error).__name__}: {error}"
+            "; one failed request must be a status of its completion, not an exception"
+        ) from error
+    if not isinstance(completions, list | tuple):
+        got = f"a {type(completions).__name__}"
+    elif len(completions) != len(requests):
+        got = f"{len(completions)} of them"
+    elif not all(isinstance(c, Completion) for c in completions):
+        got = f"{next(c for c in completions if not isinstance(c, Completion))!r}"
+    else:
+        return list(completions)
+    raise ExecutorError(
+        f"executor {executor.fingerprint!r}: expected {len(requests)} completions in "
+        f"the order of the requests, got {got}"
+    )
+
+
 _CANONICAL = json.JSONEncoder(
     sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
 )
@@ -148,6 +196,23 @@ def request_from_record(record: Mapping[str, Any]) -> Request:
         sampling=Sampling(**sampling),
         sample_index=record["sample_index"],
     )
+
+
+def completion_record(completion: Completion) -> dict[str, Any]:
+    """A completion as JSON-able data; log-probabilities keep five decimals."""
+    record = asdict(completion)
+    record["tokens"] = [int(token) for token in completion.tokens]
+    record["log_probs"] = [round(float(p), 5) for p in completion.log_probs]
+    record["seconds"] = round(float(completion.seconds), 4)
+    return record
+
+
+def completion_from_record(record: Mapping[str, Any]) -> Completion:
+    """Inverse of `completion_record`."""
+    fields: dict[str, Any] = dict(record)
+    fields["tokens"] = tuple(fields["tokens"])
+    fields["log_probs"] = tuple(fields["log_probs"])
+    return Completion(**fields)
 
 
 def request_key(fingerprint: str, request: Request) -> str:
