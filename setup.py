@@ -38,7 +38,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["jerp", "jerp.*", "experiments", "experiments.*"]),
     package_data={
-        "jerp": ["py.typed"],
+        "jerp": ["py.typed", "runs/viewer.html"],
         "experiments": ["**/*.jsonl.xz", "**/*.json"],
     },
     install_requires=[

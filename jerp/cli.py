@@ -1,0 +1,228 @@
+"""The `jerp` command: parses, calls, prints, and turns errors into one line.
+
+Each subcommand is a dataclass whose call does the work and returns the exit status: 0
+when all is well, 1 when something was checked and found wrong, 2 for a mistake or a
+failure with its reason, 130 after Ctrl-C. What is slow to import is imported by the
+subcommand that needs it, so that `jerp --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import tyro
+from tyro.conf import Positional
+from tyro.extras import SubcommandApp
+
+from jerp.errors import JerpError
+
+__all__ = ["main"]
+
+DESCRIPTION = "LLM agents that improve from their own trajectories."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one subcommand.
+
+    Args:
+      arguments: the words after `jerp`; None takes them from the command line.
+
+    Returns:
+      The exit status.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        command = _app(words).cli(
+            prog="jerp",
+            description=DESCRIPTION,
+            args=words,
+            config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitSubcommandPrefixes),
+        )
+        return command()
+    except JerpError as error:
+        print(f"jerp: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            "jerp: interrupted; what was collected is kept, and the same command "
+            "resumes",
+            file=sys.stderr,
+        )
+        return 130
+
+
+@dataclass(frozen=True)
+class Version:
+    """Versions of jerp and what it stands on, JAX's backend and devices."""
+
+    def __call__(self) -> int:
+        """Prints them."""
+        from jerp.storage.manifest import devices, versions
+
+        for name, version in versions().items():
+            print(f"{name:8}{version}")
+        found = devices()
+        print(f"{'backend':8}{found['backend']}")
+        print(f"{'devices':8}{', '.join(found['devices'])}")
+        return 0
+
+
+@dataclass(frozen=True)
+class RunHarness:
+    """Learn when to act around a frozen model: collect, train, compare, report."""
+
+
+@dataclass(frozen=True)
+class TrajectoriesCheck:
+    """Read every shard of a trajectory folder and say what is damaged.
+
+    Attributes:
+      folder: with a meta.json, such as RUN/coding/buffer.
+    """
+
+    folder: Positional[Path]
+
+    def __call__(self) -> int:
+        """Prints a row a shard; 1 if any is damaged."""
+        from jerp.runs.browse import check_table
+        from jerp.storage.trajectories import TrajectoryFolder
+
+        table, whole = check_table(TrajectoryFolder.open(self.folder))
+        _show(table)
+        return 0 if whole else 1
+
+
+@dataclass(frozen=True)
+class TrajectoriesShow:
+    """List the episodes of a trajectory folder, or the steps of one.
+
+    Attributes:
+      folder: with a meta.json, such as RUN/coding/buffer.
+      episode: show the steps of this one: text, features, probabilities.
+    """
+
+    folder: Positional[Path]
+    episode: int | None = None
+
+    def __call__(self) -> int:
+        """Prints a table, or the steps."""
+        from jerp.runs.browse import episode_steps, episode_table
+        from jerp.storage.trajectories import TrajectoryFolder
+
+        folder = TrajectoryFolder.open(self.folder)
+        if self.episode is None:
+            _show(episode_table(folder))
+        else:
+            _show(episode_steps(folder, self.episode))
+        return 0
+
+
+@dataclass(frozen=True)
+class ModelsPull:
+    """Fetch a model's weights into the cache folder, once.
+
+    Attributes:
+      name: as `jerp models list` has it.
+    """
+
+    name: Positional[str]
+
+    def __call__(self) -> int:
+        """Fetches and prints where the weights are."""
+        from jerp.storage.pull import pull
+
+        print(pull(self.name))
+        return 0
+
+
+@dataclass(frozen=True)
+class ModelsList:
+    """List the known models and whether they are in the cache folder."""
+
+    def __call__(self) -> int:
+        """Prints a row a model."""
+        from jerp.storage.weights import list_models
+
+        for model in list_models():
+            state = f"in {model.path}" if model.present else "not fetched"
+            size = f"{model.size / 1e6:.0f} MB"
+            print(f"{model.name}  {size}  {model.licence}  {state}")
+        return 0
+
+
+@dataclass(frozen=True)
+class View:
+    """Write one self-contained HTML page with every episode of a run.
+
+    Attributes:
+      folder: a run folder.
+    """
+
+    folder: Positional[Path]
+
+    def __call__(self) -> int:
+        """Writes the page and prints where it is."""
+        from jerp.runs.viewer import write_view
+
+        print(write_view(self.folder))
+        return 0
+
+
+def _app(words: Sequence[str]) -> SubcommandApp:
+    """All subcommands; the settings of `run` only if `words` ask for it."""
+    run = _group(harness=_run_harness() if words[:1] == ["run"] else RunHarness)
+    trajectories = _group(check=TrajectoriesCheck, show=TrajectoriesShow)
+    models = _group(pull=ModelsPull, list=ModelsList)
+    app = _group(version=Version)
+    app.command(run, name="run", help="Run an experiment.")
+    app.command(trajectories, name="trajectories", help="Look at stored episodes.")
+    app.command(models, name="models", help="Weights of executors.")
+    app.command(name="view")(View)
+    return app
+
+
+def _group(**commands: Callable[..., Any]) -> SubcommandApp:
+    app = SubcommandApp()
+    for name, command in commands.items():
+        app.command(name=name)(command)
+    return app
+
+
+def _run_harness() -> Callable[..., Callable[[], int]]:
+    """`HarnessConfig` as tyro sees it, constructed only after parsing.
+
+    tyro reports what a config refuses as a mistake of parsing, under a name of its own.
+    Constructed later, the refusal is printed as every other error is.
+    """
+    from experiments.harness_control.config import HarnessConfig
+
+    def harness(**settings: Any) -> Callable[[], int]:
+        def command() -> int:
+            config = HarnessConfig(**settings)
+            from experiments.harness_control.main import run
+
+            run(config)
+            return 0
+
+        return command
+
+    functools.update_wrapper(harness, HarnessConfig, updated=())
+    harness.__annotations__ = get_type_hints(HarnessConfig, include_extras=True)
+    harness.__doc__ = inspect.getdoc(HarnessConfig)
+    return harness
+
+
+def _show(renderable: Any) -> None:
+    """Prints to the terminal; to a file or pipe in full width, without colours."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 10_000
+    console.print(renderable)

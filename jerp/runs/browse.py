@@ -1,0 +1,131 @@
+"""Trajectory folders as terminal tables: `jerp trajectories check` and `show`.
+
+Text that a model wrote is printed without its control characters, which a terminal
+would obey, and never read as markup.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from jerp.errors import ConfigError
+from jerp.storage.trajectories import TrajectoryFolder
+from jerp.trajectory import Trajectory, select
+from jerp.typing import USAGE_KINDS, Outcome
+
+__all__ = ["check_table", "episode_steps", "episode_table"]
+
+
+def check_table(folder: TrajectoryFolder) -> tuple[Table, bool]:
+    """A row for each shard and half-written file, and whether all is whole."""
+    table = _table("shard", "episodes", "steps", "state")
+    whole = True
+    for report in folder.check():
+        whole &= not report.problem
+        state = printable(report.problem or "whole")
+        table.add_row(report.name, str(report.episodes), str(report.steps), state)
+    for name in folder.leftovers():
+        state = (
+            "half-written: in the making, or of a killed run, which then starts anew"
+        )
+        table.add_row(printable(name), "", "", state)
+    return table, whole
+
+
+def episode_table(folder: TrajectoryFolder) -> Table:
+    """A row for each episode, in the order of `TrajectoryFolder.load`."""
+    data = folder.load()
+    columns = folder.annotations()
+    table = _table("episode", "task", "version", "seed", "outcome", "score", "return")
+    for name in ("steps", "actions", *columns):
+        table.add_column(printable(name))
+    for row in range(len(data.mask)):
+        mask = data.mask[row]
+        actions = [_action(folder, a) for a in data.action[row][mask]]
+        table.add_row(
+            str(row),
+            printable(folder.meta.task_keys.get(str(data.task_id[row]), "")),
+            str(data.version[row]),
+            str(data.seed[row]),
+            Outcome(int(data.outcome[row])).name.lower(),
+            f"{data.score[row]:.3f}",
+            f"{data.reward[row][mask].sum():.3f}",
+            str(mask.sum()),
+            printable(" ".join(actions)),
+            *(printable(str(values[row])) for values in columns.values()),
+        )
+    return table
+
+
+def episode_steps(folder: TrajectoryFolder, episode: int) -> RenderableType:
+    """Every step of one episode: what the policy saw and did, and the text of it.
+
+    Raises:
+      ConfigError: there is no such episode.
+    """
+    data = folder.load()
+    count = len(data.mask)
+    if not 0 <= episode < count:
+        raise ConfigError(f"episode: expected 0 to {count - 1}, got {episode}")
+    steps = folder.transcripts()[episode]
+    one = select(data, np.array([episode]))
+    parts: list[RenderableType] = []
+    for step in range(int(one.mask.sum())):
+        action = _action(folder, one.action[0, step])
+        parts.append(Rule(printable(f"step {step}: {action}"), align="left"))
+        entry = steps[step] if step < len(steps) else {}
+        parts += [_field(*field) for field in _numbers(folder, one, step)]
+        parts += [_field(name, value) for name, value in entry.items()]
+    outcome = Outcome(int(one.outcome[0])).name.lower()
+    parts.append(Rule(f"{outcome}, score {one.score[0]:.3f}", align="left"))
+    return Group(*parts)
+
+
+def printable(text: str) -> Text:
+    """`text` with control characters shown as escapes, and no markup."""
+    shown = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+    return Text("".join(shown))
+
+
+def _numbers(
+    folder: TrajectoryFolder, one: Trajectory, step: int
+) -> list[tuple[str, Any]]:
+    fields: list[tuple[str, Any]] = []
+    names = folder.meta.feature_names
+    if names:
+        values = np.asarray(one.observation)[0, step]
+        shown = (f"{n}={v:.3g}" for n, v in zip(names, values, strict=True))
+        fields.append(("features", " ".join(shown)))
+    if one.legal is not None:
+        legal = np.flatnonzero(np.asarray(one.legal)[0, step])
+        fields.append(("legal", " ".join(_action(folder, a) for a in legal)))
+    if one.log_prob is not None:
+        probability = float(np.exp(np.asarray(one.log_prob)[0, step]))
+        fields.append(("probability", f"{probability:.3f}"))
+    fields.append(("reward", f"{np.asarray(one.reward)[0, step]:.3f}"))
+    usage = zip(USAGE_KINDS, np.asarray(one.usage)[0, step], strict=True)
+    fields.append(("usage", " ".join(f"{k}={v:.4g}" for k, v in usage)))
+    return fields
+
+
+def _field(name: str, value: Any) -> Text:
+    text = value if isinstance(value, str) else f"{value}"
+    return Text.assemble((f"{name}: ", "bold"), printable(text))
+
+
+def _action(folder: TrajectoryFolder, action: Any) -> str:
+    names = folder.meta.action_names
+    return names[int(action)] if names else str(int(action))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in columns:
+        table.add_column(name)
+    return table

@@ -1,0 +1,194 @@
+import os
+import signal
+import subprocess
+import sys
+import types
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from jerp import cli
+from jerp.errors import ConfigError, UnknownNameError
+from jerp.storage.trajectories import TrajectoryFolder, TrajectoryMeta
+from tests.storage.episodes import ACTIONS, FEATURES, episodes, texts
+
+
+@dataclass(frozen=True)
+class FakeConfig:
+    """What the experiment takes.
+
+    Attributes:
+      domain: which domains.
+      executor: who answers.
+      seeds: how many.
+      smoke: quickly.
+    """
+
+    domain: tuple[str, ...] = ("coding", "research")
+    executor: Literal["recorded", "smollm2"] = "recorded"
+    seeds: int = 3
+    smoke: bool = False
+
+    def __post_init__(self):
+        for name in self.domain:
+            if name not in ("coding", "research"):
+                raise UnknownNameError("domain", name, ("coding", "research"))
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Configs that the experiment was run with; the real experiment is left out."""
+    made = []
+    config = types.ModuleType("config")
+    config.HarnessConfig = FakeConfig
+    main = types.ModuleType("main")
+    main.run = made.append
+    package = "experiments.harness_control"
+    monkeypatch.setitem(sys.modules, f"{package}.config", config)
+    monkeypatch.setitem(sys.modules, f"{package}.main", main)
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path):
+    meta = TrajectoryMeta(FEATURES, 1, ACTIONS, {"0": "task-a", "1": "task-b"})
+    made = TrajectoryFolder.create(tmp_path / "run" / "coding" / "base", meta)
+    made.write_shard("0000", episodes(), texts())
+    return made.folder
+
+
+def test_run_harness_gives_the_experiment_its_own_config(runs):
+    assert cli.main(["run", "harness"]) == 0
+    words = ["--domain", "coding", "--seeds", "5", "--smoke", "--executor", "smollm2"]
+    assert cli.main(["run", "harness", *words]) == 0
+    assert runs == [FakeConfig(), FakeConfig(("coding",), "smollm2", 5, True)]
+
+
+def test_an_unknown_domain_gets_the_nearest_name_in_one_line(runs, capsys):
+    assert cli.main(["run", "harness", "--domain", "codin"]) == 2
+    assert capsys.readouterr().err == (
+        "jerp: unknown domain 'codin'; did you mean 'coding'? "
+        "(known: coding, research)\n"
+    )
+    assert runs == []
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["run", "harness", "--sedes", "3"], "--seeds"),
+        (["run", "harness", "--executor", "gpt"], "recorded"),
+        (["run", "harness", "--seeds", "three"], "--seeds"),
+        (["run", "harnes"], "harness"),
+        (["trajectorie"], "trajectories"),
+        (["trajectories", "show"], "PATH"),
+        ([], "version"),
+    ],
+)
+def test_a_mistyped_word_is_refused_with_a_hint(runs, capsys, words, hint):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(words)
+    assert caught.value.code == 2
+    assert hint in capsys.readouterr().err
+    assert runs == []
+
+
+def test_help_lists_settings_with_their_meaning(runs, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["run", "harness", "--help"])
+    assert caught.value.code == 0
+    shown = capsys.readouterr().out
+    for text in ("What the experiment takes", "--executor", "who answers", "recorded"):
+        assert text in shown
+
+
+def test_help_answers_without_importing_jax():
+    code = "import sys; from jerp import cli\ntry: cli.main(['--help'])\n"
+    code += "except SystemExit: pass\n"
+    code += "print([m for m in ('jax', 'numpy', 'flax', 'transformers') "
+    code += "if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+    for name in ("run", "trajectories", "models", "view", "version"):
+        assert f" {name} " in done.stdout
+
+
+def test_version_names_packages_backend_and_devices(capsys):
+    assert cli.main(["version"]) == 0
+    lines = dict(
+        line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()
+    )
+    assert list(lines)[:2] == ["jerp", "jax"]
+    assert lines["backend"] == "cpu" and lines["devices"].startswith("cpu")
+
+
+def test_trajectories_show_lists_episodes_and_steps(folder, capsys):
+    assert cli.main(["trajectories", "show", str(folder)]) == 0
+    assert "task-b" in capsys.readouterr().out
+    assert cli.main(["trajectories", "show", str(folder), "--episode", "1"]) == 0
+    assert "completion: 1.0" in capsys.readouterr().out
+    assert cli.main(["trajectories", "show", str(folder), "--episode", "2"]) == 2
+    assert "expected 0 to 1, got 2" in capsys.readouterr().err
+
+
+def test_trajectories_check_exits_with_1_when_something_is_damaged(folder, capsys):
+    assert cli.main(["trajectories", "check", str(folder)]) == 0
+    assert "whole" in capsys.readouterr().out
+    (folder / "transcripts-0000.jsonl").unlink()
+    assert cli.main(["trajectories", "check", str(folder)]) == 1
+    assert "transcripts-0000.jsonl: there is no such file" in capsys.readouterr().out
+
+
+def test_a_folder_of_another_kind_is_one_line_and_status_2(tmp_path, capsys):
+    assert cli.main(["trajectories", "check", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("jerp: ") and error.count("\n") == 1
+    assert "not a trajectory folder" in error
+
+
+def test_view_prints_where_the_page_is(folder, capsys):
+    run = folder.parents[1]
+    assert cli.main(["view", str(run)]) == 0
+    assert capsys.readouterr().out == f"{run / 'view.html'}\n"
+    assert (run / "view.html").exists()
+
+
+def test_models_list_and_an_unknown_model(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("JERP_CACHE", str(tmp_path))
+    assert cli.main(["models", "list"]) == 0
+    assert "smollm2" in capsys.readouterr().out
+    assert cli.main(["models", "pull", "smolm"]) == 2
+    assert "did you mean 'smollm2'?" in capsys.readouterr().err
+
+
+def test_an_error_that_is_ours_has_no_traceback_and_a_bug_has(
+    monkeypatch, runs, capsys
+):
+    main = sys.modules["experiments.harness_control.main"]
+
+    def fail(error):
+        def run(_):
+            raise error
+
+        return run
+
+    monkeypatch.setattr(main, "run", fail(ConfigError("seeds: expected 1, got 2")))
+    assert cli.main(["run", "harness"]) == 2
+    assert capsys.readouterr().err == "jerp: seeds: expected 1, got 2\n"
+    monkeypatch.setattr(main, "run", fail(ZeroDivisionError("a bug")))
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["run", "harness"])
+
+
+def test_control_c_exits_with_130_and_says_how_to_go_on(monkeypatch, runs, capsys):
+    def interrupt(_):
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+
+    main = sys.modules["experiments.harness_control.main"]
+    monkeypatch.setattr(main, "run", interrupt)
+    assert cli.main(["run", "harness"]) == 130
+    assert "the same command resumes" in capsys.readouterr().err
