@@ -24,6 +24,7 @@ EXTRAS = {
         "pyright",
         "pytest",
         "ruff",
+        "setuptools>=68",
         "wheel",
     ],
 }

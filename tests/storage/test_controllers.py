@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,6 +37,15 @@ def test_a_controller_comes_back_bitwise(path):
     ):
         assert one.dtype == other.dtype and one.tobytes() == other.tobytes()
     assert stored.hyper == {"temperature": 0.2, "weights": [0.1, 10.0], "seed": 3}
+
+
+def test_a_controller_of_the_first_release_is_read():
+    stored = load_controller(Path(__file__).parent / "version1/controller.safetensors")
+    assert stored.hyper["temperature"] == 0.2
+    for one, other in zip(
+        jax.tree.leaves(stored.params), jax.tree.leaves(PARAMS), strict=True
+    ):
+        assert one.tobytes() == other.tobytes()
 
 
 def test_device_arrays_are_stored_as_plain_ones(tmp_path):

@@ -4,15 +4,20 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from jerp.errors import ConfigError, StorageError, TrajectoryError
 from jerp.storage.trajectories import TrajectoryFolder, TrajectoryMeta
+from jerp.trajectory import Trajectory
 from tests.storage.episodes import ACTIONS, FEATURES, episodes, texts
 
+ROOT = Path(__file__).parents[2]
+VERSION1 = Path(__file__).parent / "version1"
 META = TrajectoryMeta(
     feature_names=FEATURES,
     feature_version=1,
@@ -258,6 +263,45 @@ def test_a_shard_of_a_killed_writer_is_absent_until_it_is_complete(
             again.write_shard("0002", episodes(), texts())
         assert again.transcripts() == texts() + texts((2, 2)) + texts()
         equal(again.load(["0002"]), episodes())
+
+
+def test_a_folder_written_by_the_first_release_is_read(tmp_path):
+    shutil.copytree(VERSION1, tmp_path / "old")
+    old = TrajectoryFolder.open(tmp_path / "old")
+    assert old.meta == META
+    equal(old.load(), episodes())
+    assert old.transcripts() == texts()
+    assert old.annotations() == {"weight": [0.5, 2.0]}
+
+
+def test_a_folder_is_written_as_by_the_first_release(tmp_path):
+    made = TrajectoryFolder.create(tmp_path, META)
+    made.write_shard("0000", episodes(), texts())
+    for name in ("meta.json", "transcripts-0000.jsonl"):
+        assert (tmp_path / name).read_bytes() == (VERSION1 / name).read_bytes()
+    arrays = "trajectories-0000.safetensors"
+    equal(load_file(tmp_path / arrays), load_file(VERSION1 / arrays))
+
+
+def test_the_document_of_the_format_has_every_field():
+    text = (ROOT / "docs" / "trajectories.md").read_text(encoding="utf-8")
+    fields = [*dataclasses.fields(Trajectory), *dataclasses.fields(TrajectoryMeta)]
+    missing = [f.name for f in fields if f"| `{f.name}` |" not in text]
+    assert missing == []
+
+
+def test_the_files_can_be_read_without_jerp_as_documented(folder):
+    arrays = load_file(folder.folder / "trajectories-0000.safetensors")
+    lines = (folder.folder / "transcripts-0000.jsonl").read_text().splitlines()
+    steps = [json.loads(line) for line in lines]
+    present = {f for f in vars(episodes()) if getattr(episodes(), f) is not None}
+    assert set(arrays) == present
+    assert [(s["episode"], s["step"]) for s in steps] == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (1, 0),
+    ]
 
 
 def test_reading_removes_nothing(folder):
