@@ -232,7 +232,12 @@ class Sandbox:
                     "a sandboxed run was killed from outside; is the machine out of "
                     "memory? Its code is not judged: free some, and run again"
                 )
-        return judge_run(tests, answer["end"], answer["results"].encode("latin-1"))
+        return judge_run(
+            tests,
+            answer["end"],
+            answer["results"].encode("latin-1"),
+            result_chars=self.limits.result_chars,
+        )
 
     def _in_use(self) -> tuple[str, dict[str, str]]:
         if self._found is None:

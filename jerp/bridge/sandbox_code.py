@@ -18,9 +18,11 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["evaluate", "literal_text"]
+__all__ = ["ERROR_CHARS", "evaluate", "literal_text"]
 
-_ERROR_CHARS = 300
+ERROR_CHARS = 300
+"""Longest text of an error."""
+
 _PLAIN: tuple[Any, ...] = (int, float, complex, str, bytes)
 _SETS: tuple[Any, ...] = (set, frozenset)
 _DOES_NOT_COMPILE = (SyntaxError, ValueError, OverflowError, RecursionError)
@@ -61,7 +63,7 @@ def _failure(error: BaseException) -> tuple[str, str]:
         text = f"{type(error).__name__}: {error}"
     except BaseException:
         text = "an exception without a name or text"
-    return kind, text[:_ERROR_CHARS]
+    return kind, text[:ERROR_CHARS]
 
 
 def _load(code: str) -> tuple[dict | None, tuple[str, str]]:

@@ -159,7 +159,10 @@ def die_with_parent() -> None:
 def limit_resources(
     *, cpu_seconds: int, memory_mib: int, files_mib: int, open_files: int
 ) -> None:
-    """Sets soft and hard limits; a system that lacks one leaves it as it was."""
+    """Sets soft and hard limits; a system that lacks one leaves it as it was.
+
+    The hard limit of processor time, which kills, is a second above the soft one.
+    """
     wanted = {
         "RLIMIT_CORE": 0,
         "RLIMIT_STACK": _STACK_BYTES,
@@ -174,7 +177,7 @@ def limit_resources(
             hard = resource.getrlimit(kind)[1]
             if hard != resource.RLIM_INFINITY:
                 value = min(value, hard)
-            resource.setrlimit(kind, (value, value))
+            resource.setrlimit(kind, (value, value + (name == "RLIMIT_CPU")))
 
 
 def open_socket() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from jerp.bridge.sandbox_code import ERROR_CHARS
 from jerp.bridge.sandbox_literals import literals_match, read_literal
 from jerp.errors import ConfigError, StorageError
 
@@ -117,7 +118,9 @@ def report_from_record(record: Any, num_tests: int) -> TestReport:
     return report
 
 
-def _read_lines(results: bytes, num_tests: int) -> list[tuple[str, str]] | None:
+def _read_lines(
+    results: bytes, num_tests: int, most_chars: int
+) -> list[tuple[str, str]] | None:
     """The pairs of a run; None where it garbled them."""
     pairs = []
     lines = results.split(b"\n")[:-1]
@@ -132,6 +135,7 @@ def _read_lines(results: bytes, num_tests: int) -> list[tuple[str, str]] | None:
             and len(pair) == 2
             and all(isinstance(text, str) for text in pair)
             and pair[0] in kinds
+            and len(pair[1]) <= most_chars
         ):
             return None
         pairs.append((pair[0], pair[1].encode(errors="backslashreplace").decode()))
@@ -159,15 +163,20 @@ def _status(end: str, pairs: list[tuple[str, str]], num_tests: int) -> RunStatus
     return "memory" if any(kind == "memory" for kind, _ in pairs) else "ok"
 
 
-def judge_run(tests: Sequence[TestCase], end: str, results: bytes) -> TestReport:
+def judge_run(
+    tests: Sequence[TestCase], end: str, results: bytes, *, result_chars: int
+) -> TestReport:
     """Compares what a run returned with what was expected.
 
     Args:
       tests: in the order in which they ran.
       end: "exit", "time", "output" or "signal": how the run's process ended.
       results: the lines it wrote.
+      result_chars: the longest result that it was allowed.
     """
-    lines = _read_lines(results, len(tests))
+    # How far a run came before it was stopped for its output differs from run to run.
+    kept = b"" if end == "output" else results
+    lines = _read_lines(kept, len(tests), max(result_chars, ERROR_CHARS))
     pairs = lines or []
     status = _status(end, pairs, len(tests))
     reason = "garbled its results" if lines is None else _REASONS.get(status, "")

@@ -49,8 +49,11 @@ class Worker:
 
     def __init__(self, isolation: str, limits: dict[str, Any]):
         self._wall_seconds = float(limits["wall_seconds"])
-        self._root = tempfile.mkdtemp(prefix="jerp-sandbox-")
-        self._process = self._start(isolation, limits)
+        try:
+            self._root = tempfile.mkdtemp(prefix="jerp-sandbox-")
+            self._process = self._start(isolation, limits)
+        except OSError as error:
+            raise SandboxError(f"no sandbox process starts: {error}") from error
         try:
             report = self._receive(_START_SECONDS)
             if "failed" in report:
