@@ -1,0 +1,267 @@
+"""Advantage-weighted regression: weights, losses, the paper's task baseline.
+
+Supervised learning of the actions in a buffer, each weighed by `exp(advantage /
+temperature)`. Weights are constants: no gradient flows through them. Temperature
+infinity is behaviour cloning. Arrays are `[...]` with a mask of the same shape, True
+for real entries of valid episodes; nothing divides by the padded size.
+"""
+
+from __future__ import annotations
+
+import chex
+import jax.numpy as jnp
+from jax import lax, ops
+
+from jerp.ops.masked import masked_sum
+from jerp.ops.masked import standardize as standardized
+from jerp.records import LossOutput, WeightedMean
+from jerp.typing import Array, ArrayLike
+
+__all__ = [
+    "awr_policy_loss",
+    "awr_value_loss",
+    "awr_weights",
+    "effective_sample_size",
+    "task_mean_baseline",
+    "weighted_policy_loss",
+]
+
+
+def awr_weights(
+    advantage: Array,
+    mask: Array,
+    *,
+    temperature: ArrayLike = 1.0,
+    min_weight: ArrayLike = 0.0,
+    max_weight: ArrayLike = 20.0,
+    standardize: bool = False,
+) -> Array:
+    """Exponentiated advantage weights of AWR.
+
+        w = clip(exp(A / temperature), min_weight, max_weight)
+
+    The exponent is clipped before `exp`, which therefore cannot overflow.
+
+    Args:
+      advantage: `[...]` float32, already baselined. Padding may hold anything.
+      mask: `[...]` bool.
+      temperature: > 0; `beta` in the paper. Smaller is greedier, infinity gives 1.
+      min_weight: at least 0; 0.1 in arXiv:2607.05458.
+      max_weight: at least `min_weight`; 10 in arXiv:2607.05458.
+      standardize: scale `A` to mean 0 and standard deviation 1 over the real entries
+        first. Weights then do not depend on the scale of rewards.
+
+    Returns:
+      `[...]` float32, 0 where `mask` is False. Not normalised to mean 1.
+
+    Deviations: the released code of arXiv:1910.00177 standardises over the buffer and
+    has temperature 1: `standardize=True`. The default is the paper's form.
+
+    Reference: Peng et al., "Advantage-Weighted Regression", arXiv:1910.00177, eq. 10.
+
+    Example:
+      >>> a = jnp.array([0.0, 1e6, -1e6])
+      >>> awr_weights(a, jnp.ones(3, bool), temperature=0.2, min_weight=0.5).tolist()
+      [1.0, 20.0, 0.5]
+    """
+    chex.assert_equal_shape([advantage, mask])
+    _check_bounds(temperature, min_weight, max_weight)
+    if standardize:
+        advantage = standardized(advantage, mask)
+    exponent = jnp.where(mask, advantage, 0) / temperature
+    ceiling = jnp.log(max_weight)
+    weight = jnp.exp(jnp.minimum(exponent, ceiling))
+    weight = jnp.where(exponent < ceiling, weight, max_weight)
+    return lax.stop_gradient(jnp.where(mask, jnp.maximum(weight, min_weight), 0))
+
+
+def weighted_policy_loss(log_prob: Array, weight: Array, mask: Array) -> LossOutput:
+    """Weighted negative log-likelihood, averaged over the real entries.
+
+        L = - sum_i m_i w_i log pi(a_i | s_i) / sum_i m_i
+
+    Args:
+      log_prob: `[...]` float32, of the actions in the buffer under the policy that
+        learns. Padding may hold anything.
+      weight: `[...]` float32 constants.
+      mask: `[...]` bool.
+
+    Returns:
+      The loss, and as metric the plain `negative_log_likelihood`.
+
+    Example:
+      >>> log_prob, mask = jnp.array([-1.0, -3.0]), jnp.ones(2, bool)
+      >>> loss = weighted_policy_loss(log_prob, jnp.array([2.0, 0.0]), mask).loss
+      >>> float(loss.value())
+      1.0
+    """
+    chex.assert_equal_shape([log_prob, weight, mask])
+    log_prob = jnp.where(mask, log_prob, 0)
+    weight = lax.stop_gradient(jnp.where(mask, weight, 0))
+    count = jnp.sum(mask).astype(log_prob.dtype)
+    return LossOutput(
+        loss=WeightedMean(total=-jnp.sum(weight * log_prob), weight=count),
+        metrics={
+            "negative_log_likelihood": WeightedMean(
+                total=-jnp.sum(log_prob), weight=count
+            )
+        },
+    )
+
+
+def awr_policy_loss(
+    log_prob: Array,
+    advantage: Array,
+    mask: Array,
+    *,
+    temperature: ArrayLike = 1.0,
+    min_weight: ArrayLike = 0.0,
+    max_weight: ArrayLike = 20.0,
+    standardize: bool = False,
+) -> LossOutput:
+    """AWR's policy loss: `weighted_policy_loss` with `awr_weights`.
+
+        L = - mean(w log pi(a | s)),   w = awr_weights(A)
+
+    Standardising and clipping see what they are given: with minibatches compute the
+    weights once over the buffer and use `weighted_policy_loss`.
+
+    Args:
+      log_prob: `[...]` float32, of the actions in the buffer.
+      advantage: `[...]` float32.
+      mask: `[...]` bool.
+      temperature: see `awr_weights`, like the other keywords.
+      min_weight: lower bound of the weights.
+      max_weight: upper bound of the weights.
+      standardize: the released code's scaling.
+
+    Returns:
+      The loss; metrics `weight` and `negative_log_likelihood`.
+
+    Example:
+      >>> log_prob, mask = jnp.array([-1.0, -3.0]), jnp.ones(2, bool)
+      >>> out = awr_policy_loss(log_prob, jnp.zeros(2), mask)
+      >>> float(out.loss.value()), float(out.metrics["weight"].value())
+      (2.0, 1.0)
+    """
+    weight = awr_weights(
+        advantage,
+        mask,
+        temperature=temperature,
+        min_weight=min_weight,
+        max_weight=max_weight,
+        standardize=standardize,
+    )
+    output = weighted_policy_loss(log_prob, weight, mask)
+    mean_weight = WeightedMean(total=jnp.sum(weight), weight=output.loss.weight)
+    return output.replace(metrics={**output.metrics, "weight": mean_weight})
+
+
+def awr_value_loss(value: Array, target: Array, mask: Array) -> LossOutput:
+    """Squared error of a value function, averaged over the real entries.
+
+        L = sum_i m_i (V_i - G_i)^2 / (2 sum_i m_i)
+
+    Args:
+      value: `[...]` float32, predictions.
+      target: `[...]` float32, returns; no gradient flows through them.
+      mask: `[...]` bool.
+
+    Returns:
+      The loss; no metrics.
+
+    Deviations: the released code regresses values divided by `1 / (1 - discount)`,
+    which episodes of ten steps without discount do not need.
+
+    Reference: arXiv:1910.00177, eq. 8 (there without the factor 1/2).
+
+    Example:
+      >>> v, g = jnp.array([1.0, 9.0]), jnp.array([3.0, 0.0])
+      >>> float(awr_value_loss(v, g, jnp.array([True, False])).loss.value())
+      2.0
+    """
+    chex.assert_equal_shape([value, target, mask])
+    error = jnp.where(mask, value, 0) - lax.stop_gradient(jnp.where(mask, target, 0))
+    loss = WeightedMean(
+        total=0.5 * jnp.sum(jnp.square(error)),
+        weight=jnp.sum(mask).astype(value.dtype),
+    )
+    return LossOutput(loss=loss, metrics={})
+
+
+def task_mean_baseline(
+    returns: Array, task_id: Array, mask: Array, *, leave_one_out: bool = False
+) -> Array:
+    """Mean return of each episode's task.
+
+        b_i = mean {G_j : task_j = task_i, m_j}
+
+    Args:
+      returns: `[B]` float32, one an episode.
+      task_id: `[B]` int32, any numbers.
+      mask: `[B]` bool, True for valid episodes; others enter no mean.
+      leave_one_out: leave the episode's own return out. An episode alone with its task
+        then has its own return as baseline: advantage 0 either way.
+
+    Returns:
+      `[B]` float32, 0 where `mask` is False.
+
+    Deviations: none by default; the own return included shrinks every advantage by
+    (n - 1) / n, which `leave_one_out` undoes.
+
+    Reference: arXiv:2607.05458 and its released code.
+
+    Example:
+      >>> g, task = jnp.array([1.0, 0.0, 0.5]), jnp.array([7, 7, 3])
+      >>> task_mean_baseline(g, task, jnp.ones(3, bool)).tolist()
+      [0.5, 0.5, 0.5]
+    """
+    chex.assert_rank([returns, task_id, mask], 1)
+    chex.assert_equal_shape([returns, task_id, mask])
+    size = returns.shape[0]
+    _, dense = jnp.unique(task_id, return_inverse=True, size=size)
+    returns = jnp.where(mask, returns, 0)
+    total = ops.segment_sum(returns, dense, num_segments=size)[dense]
+    count = ops.segment_sum(mask.astype(returns.dtype), dense, num_segments=size)[dense]
+    if leave_one_out:
+        others = count > 1
+        total = jnp.where(others, total - returns, returns)
+        count = jnp.where(others, count - 1, 1)
+    return jnp.where(mask, total / jnp.maximum(count, 1), 0)
+
+
+def effective_sample_size(weight: Array, mask: Array) -> Array:
+    """How many equally weighed samples would say as much (Kish).
+
+        ESS = (sum w)^2 / sum w^2
+
+    Args:
+      weight: `[...]` float32, at least 0.
+      mask: `[...]` bool.
+
+    Returns:
+      `[]` float32, between 1 and the number of real entries; 0 without weight.
+
+    Example:
+      >>> w = jnp.array([2.0, 2.0, 0.0])
+      >>> float(effective_sample_size(w, jnp.ones(3, bool)))
+      2.0
+    """
+    total = masked_sum(weight, mask)
+    squares = masked_sum(jnp.square(jnp.where(mask, weight, 0)), mask)
+    return jnp.where(squares > 0, total**2 / jnp.where(squares > 0, squares, 1), 0)
+
+
+def _check_bounds(temperature, min_weight, max_weight) -> None:
+    """Rejects what Python can see; traced values pass."""
+    if isinstance(temperature, int | float) and not temperature > 0:
+        raise ValueError(f"temperature: expected > 0, got {temperature}")
+    bounds = (min_weight, max_weight)
+    if (
+        all(isinstance(b, int | float) for b in bounds)
+        and not 0 <= bounds[0] < bounds[1]
+    ):
+        raise ValueError(
+            f"min_weight, max_weight: expected 0 <= min <= max, got {bounds[0]} and "
+            f"{bounds[1]}"
+        )

@@ -1,0 +1,206 @@
+"""Reductions over the real entries of padded arrays.
+
+`mask` is bool, True for real entries, and has the shape of the data. Padding may hold
+anything, NaN and infinities included: inputs are masked before arithmetic, outputs
+after it, so that neither values nor gradients of padding leak. Reductions of nothing
+are 0. Nothing here divides by the padded length.
+"""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jerp.typing import Array
+
+__all__ = [
+    "categorical_entropy",
+    "masked_log_softmax",
+    "masked_mean",
+    "masked_sum",
+    "masked_variance",
+    "safe_sqrt",
+    "standardize",
+]
+
+Axis = int | tuple[int, ...] | None
+
+_ILLEGAL = -1e30
+"""Finite, so that `p log p` of an illegal entry is 0 and not NaN; `exp` gives 0."""
+
+
+def masked_sum(x: Array, mask: Array, *, axis: Axis = None) -> Array:
+    """Sum of the real entries.
+
+        s = sum_i m_i x_i
+
+    Args:
+      x: any shape, float32.
+      mask: same shape, bool.
+      axis: reduced axes; all by default.
+
+    Returns:
+      `x` without the reduced axes; 0 where nothing is real.
+
+    Example:
+      >>> x = jnp.array([1.0, 2.0, jnp.nan])
+      >>> float(masked_sum(x, jnp.array([True, True, False])))
+      3.0
+    """
+    chex.assert_equal_shape([x, mask])
+    return jnp.sum(jnp.where(mask, x, 0), axis=axis)
+
+
+def masked_mean(x: Array, mask: Array, *, axis: Axis = None) -> Array:
+    """Mean of the real entries.
+
+        mean = sum_i m_i x_i / max(sum_i m_i, 1)
+
+    Args:
+      x: any shape, float32.
+      mask: same shape, bool.
+      axis: reduced axes; all by default.
+
+    Returns:
+      `x` without the reduced axes; 0 where nothing is real.
+
+    Example:
+      >>> x = jnp.array([1.0, 2.0, jnp.nan])
+      >>> float(masked_mean(x, jnp.array([True, True, False])))
+      1.5
+    """
+    count = jnp.sum(mask, axis=axis)
+    return masked_sum(x, mask, axis=axis) / jnp.maximum(count, 1).astype(x.dtype)
+
+
+def masked_variance(
+    x: Array, mask: Array, *, axis: Axis = None, ddof: int = 0
+) -> Array:
+    """Variance of the real entries.
+
+        var = sum_i m_i (x_i - mean)^2 / max(sum_i m_i - ddof, 1)
+
+    Args:
+      x: any shape, float32.
+      mask: same shape, bool.
+      axis: reduced axes; all by default.
+      ddof: 0 for the population's variance, 1 for the unbiased estimate.
+
+    Returns:
+      `x` without the reduced axes; 0 where at most `ddof` entries are real.
+
+    Example:
+      >>> x = jnp.array([1.0, 3.0, jnp.nan])
+      >>> float(masked_variance(x, jnp.array([True, True, False]), ddof=1))
+      2.0
+    """
+    count = jnp.sum(mask, axis=axis) - ddof
+    squares = masked_sum(jnp.square(_centred(x, mask, axis)), mask, axis=axis)
+    return jnp.where(count > 0, squares / jnp.maximum(count, 1).astype(x.dtype), 0)
+
+
+def standardize(
+    x: Array,
+    mask: Array,
+    *,
+    axis: Axis = None,
+    ddof: int = 0,
+    epsilon: float = 1e-5,
+) -> Array:
+    """Real entries shifted to mean 0 and scaled to standard deviation 1.
+
+        z_i = (x_i - mean) / (sqrt(var) + epsilon)
+
+    Args:
+      x: any shape, float32.
+      mask: same shape, bool.
+      axis: axes over which mean and variance are taken; all by default.
+      ddof: see `masked_variance`.
+      epsilon: added outside the root, as released AWR and GRPO codes do.
+
+    Returns:
+      Shape of `x`; 0 where `mask` is False, and everywhere if all entries are equal.
+
+    Example:
+      >>> x = jnp.array([1.0, 3.0, jnp.nan])
+      >>> z = standardize(x, jnp.array([True, True, False]), epsilon=0.0)
+      >>> z.tolist()
+      [-1.0, 1.0, 0.0]
+    """
+    centred = _centred(x, mask, axis)
+    variance = masked_variance(x, mask, axis=axis, ddof=ddof)
+    if axis is not None:
+        variance = jnp.expand_dims(variance, axis)
+    scale = jnp.broadcast_to(safe_sqrt(variance) + epsilon, x.shape)
+    return jnp.where(mask, centred / jnp.where(scale > 0, scale, 1), 0)
+
+
+def safe_sqrt(x: Array) -> Array:
+    """Square root with gradient 0 instead of infinity at 0 (and 0 below it).
+
+    Example:
+      >>> float(jax.grad(safe_sqrt)(0.0))
+      0.0
+    """
+    positive = x > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
+
+
+def masked_log_softmax(logits: Array, legal: Array, *, axis: int = -1) -> Array:
+    """Log-probabilities of a softmax over the legal entries.
+
+        log p_a = z_a - log sum_{b legal} exp(z_b)
+
+    Args:
+      logits: any shape, float32.
+      legal: same shape, bool.
+      axis: of the choices.
+
+    Returns:
+      Shape of `logits`. An illegal entry holds a finite number whose `exp` is exactly
+      0: it is never sampled, `p log p` is 0 and no gradient is NaN. Where nothing is
+      legal (padding alone) all entries are equal.
+
+    Example:
+      >>> legal = jnp.array([True, True, False])
+      >>> jnp.exp(masked_log_softmax(jnp.zeros(3), legal)).tolist()
+      [0.5, 0.5, 0.0]
+    """
+    chex.assert_equal_shape([logits, legal])
+    return jax.nn.log_softmax(jnp.where(legal, logits, _ILLEGAL), axis=axis)
+
+
+def categorical_entropy(log_prob: Array, *, axis: int = -1) -> Array:
+    """Entropy of distributions given by `masked_log_softmax`.
+
+        H = - sum_a p_a log p_a
+
+    Args:
+      log_prob: any shape, float32, normalised along `axis`.
+      axis: of the choices.
+
+    Returns:
+      `log_prob` without `axis`; at most the log of the number of legal choices.
+
+    Example:
+      >>> log_prob = masked_log_softmax(jnp.zeros(3), jnp.array([True, True, False]))
+      >>> round(float(categorical_entropy(log_prob)), 4)
+      0.6931
+    """
+    return -jnp.sum(jnp.exp(log_prob) * log_prob, axis=axis)
+
+
+def _centred(x: Array, mask: Array, axis: Axis) -> Array:
+    """Differences from the mean, 0 in padding.
+
+    Centred twice: in float32 the mean of equal numbers differs from them by rounding,
+    which a later division by a tiny spread would blow up to visible size.
+    """
+    x = jnp.where(mask, x, 0)
+    for _ in range(2):
+        mean = masked_mean(x, mask, axis=axis)
+        if axis is not None:
+            mean = jnp.expand_dims(mean, axis)
+        x = jnp.where(mask, x - jnp.broadcast_to(mean, x.shape), 0)
+    return x
