@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
+from typing import Any
 
 import chex
 import jax
@@ -18,7 +19,7 @@ Array = jax.Array
 Key = jax.Array
 ArrayTree = chex.ArrayTree
 
-PolicyFn = Callable[[ArrayTree, Key, Array, Array], tuple[Array, Array]]
+PolicyFn = Callable[[Any, Key, Array, Array], tuple[Array, Array]]
 """`(params, key, observation [F], legal [A] bool) -> (action int32 [], log_prob [])`.
 
 Unbatched and jittable; loops vmap it over episodes. `log_prob` is under the
