@@ -197,7 +197,7 @@ def attack():
         "ptrace": lambda: call("ptrace", 16, PARENT, 0, 0),
         "peek": lambda: call("process_vm_readv", PARENT, None, 0, None, 0, 0),
         "owner": lambda: call("fcntl", 1, 8, PARENT),
-        "io_uring": lambda: call("syscall", 425, 1, None),
+        "io_uring": lambda: call("syscall", 425, 1, ctypes.create_string_buffer(120)),
         "bpf": lambda: call("syscall", 321, 0, None, 0),
         "keys": lambda: call("syscall", 250, 0, -3, 1),
         "x32": lambda: call("syscall", 0x40000000 + 41, 2, 1, 0),
@@ -253,6 +253,9 @@ while True:
     "open_files": Attack(
         """
 def attack():
+    inherited = done({handle: lambda h=handle: os.fstat(h) for handle in range(3, 256)})
+    if len(inherited) != 1:
+        return inherited
     kept = []
     return done({"many": lambda: kept.extend(os.pipe() for _ in range(1000))})
 """
