@@ -134,7 +134,7 @@ class Sandbox:
       isolation: "auto" takes the best this system offers; another name that or none.
       allow_weaker: run even without `REQUIRED_PROTECTIONS`, where they cannot be had.
         Only for code that you would run by hand; say so in what you report.
-      recheck: run again what the store has, and store the new verdict.
+      recheck: run again what the store has, and put the new verdict there.
     """
 
     def __init__(
