@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Group, RenderableType
-from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
@@ -78,12 +77,12 @@ def episode_steps(folder: TrajectoryFolder, episode: int) -> RenderableType:
     parts: list[RenderableType] = []
     for step in range(int(one.mask.sum())):
         action = _action(folder, one.action[0, step])
-        parts.append(Rule(printable(f"step {step}: {action}"), align="left"))
+        parts.append(_heading(f"step {step}: {action}"))
         entry = steps[step] if step < len(steps) else {}
         parts += [_field(*field) for field in _numbers(folder, one, step)]
         parts += [_field(name, value) for name, value in entry.items()]
     outcome = Outcome(int(one.outcome[0])).name.lower()
-    parts.append(Rule(f"{outcome}, score {one.score[0]:.3f}", align="left"))
+    parts.append(_heading(f"{outcome}, score {one.score[0]:.3f}"))
     return Group(*parts)
 
 
@@ -112,6 +111,10 @@ def _numbers(
     usage = zip(USAGE_KINDS, np.asarray(one.usage)[0, step], strict=True)
     fields.append(("usage", " ".join(f"{k}={v:.4g}" for k, v in usage)))
     return fields
+
+
+def _heading(text: str) -> Text:
+    return Text.assemble(("── ", "bold"), printable(text))
 
 
 def _field(name: str, value: Any) -> Text:

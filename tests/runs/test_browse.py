@@ -36,7 +36,7 @@ def test_the_table_has_a_row_for_each_episode(folder):
 
 def test_the_steps_of_an_episode_show_all_that_is_kept(folder):
     lines = rendered(episode_steps(folder, 1))
-    assert lines[0].startswith("step 0: check")
+    assert lines[0] == "── step 0: check"
     assert lines[1:-1] == [
         "features: progress=0.1 has_draft=-0.1",
         "legal: draft check submit",
@@ -46,7 +46,7 @@ def test_the_steps_of_an_episode_show_all_that_is_kept(folder):
         "action: draft",
         "completion: 1.0",
     ]
-    assert lines[-1].startswith("success, score 0.500")
+    assert lines[-1] == "── success, score 0.500"
 
 
 @pytest.mark.parametrize("episode", [-1, 2])
@@ -61,7 +61,7 @@ def test_a_foreign_log_without_names_or_text_is_shown(tmp_path):
     made.write_shard("a", episodes(observation=tree, legal=None, log_prob=None))
     assert "0 1 2" in rendered(episode_table(made))[1]
     lines = rendered(episode_steps(made, 1))
-    assert lines[0].startswith("step 0: 1") and lines[1] == "reward: 0.500"
+    assert lines[0] == "── step 0: 1" and lines[1] == "reward: 0.500"
 
 
 def test_check_names_what_is_damaged_and_what_is_half_written(folder):
