@@ -9,7 +9,7 @@ failure.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -70,6 +70,20 @@ class Workspace:
     truncated: bool = False
     verdict: Verdict | None = None
 
+    def with_draft(self, draft: str, *, revises: bool) -> Workspace:
+        """With a new draft, of which nothing is known yet."""
+        return replace(
+            self,
+            draft=draft,
+            revisions=self.revisions + revises,
+            feedback=None,
+            checked=False,
+            tested=False,
+            coverage=0.0,
+            missing_share=1.0,
+            support=-1.0,
+        )
+
 
 class ControlledDomain(ABC):
     """Base of the controlled domains; see `jerp.bridge.session.HarnessDomain`.
@@ -105,6 +119,13 @@ class ControlledDomain(ABC):
     @abstractmethod
     def verify(self, task: Task, artefact: str | None, workspace: Workspace) -> Verdict:
         """Judges what was submitted; several criteria, correctness at least half."""
+
+    def preflight(self) -> Mapping[str, str]:
+        """What a report should say of the tools that episodes will use.
+
+        Call it before live episodes: it raises what would make them all fail.
+        """
+        return {}
 
     def begin(self, task: Task, sample_index: int) -> Workspace:
         """A fresh workspace."""
@@ -187,6 +208,18 @@ class ControlledDomain(ABC):
             w.checked,
             w.tested,
             w.extra,
+        )
+
+    def timeless(self, workspace: Workspace) -> Workspace:
+        """The same state in a fresh episode: no counters, no history."""
+        return replace(
+            workspace,
+            step=0,
+            errors=0,
+            cost=0.0,
+            trace=(),
+            transcript=(),
+            truncated=False,
         )
 
     def process_trace(self, workspace: Workspace) -> ProcessTrace:

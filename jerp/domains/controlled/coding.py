@@ -1,0 +1,269 @@
+"""Coding: a small Python function, public tests to run, hidden tests that decide.
+
+What is real: observe adds the statement to a prompt that had the signature alone;
+retrieve looks up a worked example by BM25; call-tool runs the public tests in the
+sandbox; check parses the draft and applies the public part of the rubric; submit runs
+the hidden tests. What the harness does for the executor: its turn is begun with the
+function's head up to `return`, so that it writes one expression.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from jerp.bridge.executor import Completion, Message, Request, Sampling
+from jerp.bridge.sandbox import TestCase, TestReport
+from jerp.domains.base import ControlledDomain, Feedback, Workspace
+from jerp.domains.controlled.coding_notes import best_notes
+from jerp.domains.controlled.coding_rubric import public_criteria
+from jerp.domains.controlled.coding_tasks import generate_tasks
+from jerp.harness.actions import Action
+from jerp.records import Criterion, ProcessStep, Task, Verdict
+
+__all__ = ["CodingDomain", "TestRunner"]
+
+INSTRUCTION = "Complete the Python function."
+SAMPLING = Sampling(temperature=0.7, max_tokens=32, stop=("\n",))
+HIDDEN_WEIGHT = 3.0
+STATIC_WEIGHT = 0.25
+MAX_SHOWN = 40
+
+
+class TestRunner(Protocol):
+    """What runs untrusted code: `jerp.bridge.sandbox.Sandbox`, or a fake in tests."""
+
+    @property
+    def protections(self) -> Mapping[str, str]:
+        """Active protections by name; raises SandboxError where code cannot be run."""
+        ...
+
+    def run_tests(self, code: str, tests: Sequence[TestCase]) -> TestReport:
+        """Runs `tests` on `code`; a failing or endless code is a result, no error."""
+        ...
+
+
+class CodingDomain(ControlledDomain):
+    """One-expression functions; see the module's docstring for what is real.
+
+    What is in hand is frozen once there is a draft: a task has three contexts (the
+    signature, the statement, the statement and a note), and in each a chain of one
+    draft and at most two revisions. Tests and checks word a failure alike.
+    """
+
+    name: ClassVar[str] = "coding"
+    needs_evidence: ClassVar[bool] = False
+    runs_code: ClassVar[bool] = True
+    ladder: ClassVar[int] = 1
+
+    def __init__(self, runner: TestRunner):
+        self._runner = runner
+
+    def preflight(self) -> Mapping[str, str]:
+        """The sandbox's protections, or its refusal before anything is run.
+
+        A replay of stored verdicts needs no sandbox and so no preflight.
+        """
+        return self._runner.protections
+
+    def generate(self, seed: int, num_tasks: int) -> tuple[Task, ...]:
+        """Tasks in turns of difficulty 0, 1, 2; fewer tasks are a prefix of more."""
+        return generate_tasks(seed, num_tasks)
+
+    def legal(self, workspace: Workspace) -> np.ndarray:
+        """`[A]` bool; nothing is read or retrieved any more once there is a draft."""
+        legal = super().legal(workspace)
+        legal[Action.OBSERVE] &= workspace.draft is None
+        return legal
+
+    def request(self, workspace: Workspace, action: int) -> Request | None:
+        """A function of task, notes in hand and, to revise, draft and failure."""
+        if action == Action.DRAFT:
+            code = _head(workspace)
+        elif action == Action.REVISE:
+            code = _rejected(workspace) + _head(workspace)
+        else:
+            return None
+        messages = (
+            Message("user", INSTRUCTION),
+            Message("assistant", f"```python\n{code}"),
+        )
+        return Request(messages, SAMPLING, workspace.sample_index)
+
+    def verify(self, task: Task, artefact: str | None, workspace: Workspace) -> Verdict:
+        """Hidden tests, and the public criteria as far as the hidden tests pass.
+
+        `hidden-tests` is the share passed above what the best constant answer passes.
+        """
+        static = _static(task, artefact or "")
+        hidden = _cases(task, "hidden")
+        passed = 0
+        if static[0].score:
+            report = self._runner.run_tests(artefact or "", hidden)
+            passed = sum(result.passed for result in report.results)
+        correct = _above_luck(passed, [case.expected for case in hidden])
+        criteria = tuple(
+            replace(c, score=c.score * correct, weight=STATIC_WEIGHT) for c in static
+        )
+        hidden_tests = Criterion("hidden-tests", correct, HIDDEN_WEIGHT, public=False)
+        return Verdict((hidden_tests, *criteria), success=passed == len(hidden))
+
+    def _may_retrieve(self, workspace: Workspace) -> bool:
+        rung = len(workspace.passages) < self.ladder
+        return workspace.observed and workspace.draft is None and rung
+
+    def _act(
+        self, workspace: Workspace, action: int, completion: Completion | None
+    ) -> tuple[Workspace, ProcessStep, str]:
+        if completion is not None:
+            return _write(workspace, action, completion)
+        act = {
+            Action.OBSERVE: _observe,
+            Action.RETRIEVE: _retrieve,
+            Action.CALL_TOOL: self._run_public,
+            Action.CHECK: _check,
+            Action.SUBMIT: _submit,
+        }
+        return act[Action(action)](workspace)
+
+    def _run_public(self, w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+        """Runs the public tests; code that does not parse fails them unrun."""
+        code, cases = w.draft or "", _cases(w.task, "public")
+        feedback = _static_failure(w)
+        passed = 0
+        if feedback is None or _static(w.task, code)[0].score:
+            results = self._runner.run_tests(code, cases).results
+            passed = sum(result.passed for result in results)
+            feedback = feedback or _first_failure(cases, results)
+        failed = len(cases) - passed
+        feedback = feedback or Feedback("all public tests pass", failed=False)
+        after = replace(
+            w,
+            tested=True,
+            feedback=feedback,
+            support=passed / len(cases),
+            findings=w.findings + failed,
+        )
+        step = ProcessStep(
+            "call-tool",
+            arguments=_digest(code),
+            tests_passed=passed,
+            tests_failed=failed,
+            code_hash=_digest(code),
+            tool_valid=True,
+        )
+        return after, step, feedback.text
+
+
+def _observe(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    after = replace(w, observed=True)
+    step = ProcessStep("observe", arguments=w.task.key, new_facts=1)
+    return after, step, w.task.payload["statement"]
+
+
+def _retrieve(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    query = f"{w.task.payload['name']} {w.task.payload['statement']}"
+    passages = best_notes(query, len(w.passages) + 1)
+    step = ProcessStep("retrieve", arguments=f"{query} #{len(passages)}", new_facts=1)
+    return replace(w, passages=passages), step, passages[-1]
+
+
+def _write(
+    w: Workspace, action: int, completion: Completion
+) -> tuple[Workspace, ProcessStep, str]:
+    """The executor's expression becomes the draft, whatever its status."""
+    code = f"{w.task.prompt}\n    return{completion.text}"
+    revises = action == Action.REVISE
+    feedback = "" if w.feedback is None else w.feedback.text
+    error = completion.status != "ok"
+    step = ProcessStep(
+        "write",
+        arguments="\n".join((*w.passages, w.draft or "", feedback)),
+        error=error,
+        revises=revises,
+    )
+    text = f"executor: {completion.status}" if error else code
+    return w.with_draft(code, revises=revises), step, text
+
+
+def _check(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    """The public criteria, and the public tests if the draft was tested."""
+    criteria = _static(w.task, w.draft or "")
+    if w.tested:
+        criteria = (*criteria, Criterion("public-tests", float(w.support == 1), 1.0))
+    missing = tuple(c.name for c in criteria if c.score < 1)
+    coverage = 1 - len(missing) / len(criteria)
+    found = w.feedback or _static_failure(w) or Feedback("no fault found", failed=False)
+    after = replace(
+        w,
+        checked=True,
+        feedback=found,
+        coverage=coverage,
+        missing_share=1 - coverage,
+        findings=w.findings + len(missing),
+    )
+    step = ProcessStep(
+        "check",
+        arguments=_digest(w.draft or ""),
+        coverage=coverage,
+        missing=missing,
+    )
+    text = f"missing: {', '.join(missing)}; {found.text}" if missing else found.text
+    return after, step, text
+
+
+def _submit(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    digest = _digest(w.draft or "")
+    return w, ProcessStep("submit", arguments=digest, code_hash=digest), "submitted"
+
+
+def _head(w: Workspace) -> str:
+    """The function up to `return`, with what is in hand."""
+    examples = "".join(f"{passage}\n\n" for passage in w.passages)
+    statement = f"# {w.task.payload['statement']}\n" if w.observed else ""
+    return f"{examples}{statement}{w.task.prompt}\n    return"
+
+
+def _rejected(w: Workspace) -> str:
+    """The last draft and what was wrong with it."""
+    feedback = "" if w.feedback is None else w.feedback.text
+    return f"{w.draft}\n# Wrong: {feedback}\n\n"
+
+
+def _cases(task: Task, which: str) -> tuple[TestCase, ...]:
+    return tuple(TestCase(call, expected) for call, expected in task.payload[which])
+
+
+def _static(task: Task, code: str) -> tuple[Criterion, ...]:
+    return public_criteria(code, task.payload["name"], task.payload["arity"])
+
+
+def _static_failure(w: Workspace) -> Feedback | None:
+    failures = [c for c in _static(w.task, w.draft or "") if c.score < 1]
+    return Feedback(failures[0].detail, failed=True) if failures else None
+
+
+def _first_failure(cases, results) -> Feedback | None:
+    for case, result in zip(cases, results, strict=True):
+        if not result.passed:
+            # An error's words differ between versions of Python, its name does not
+            error = result.error.split(":")[0]
+            got = f"raises {error}" if error else f"gives {result.got}"
+            text = f"{case.call} {got[:MAX_SHOWN]}, not {case.expected[:MAX_SHOWN]}"
+            return Feedback(text, failed=True)
+    return None
+
+
+def _above_luck(passed: int, expected: Sequence[str]) -> float:
+    """Share passed, rescaled so that the best constant answer has 0."""
+    luck = max(Counter(expected).values())
+    return max(0.0, (passed - luck) / (len(expected) - luck))
+
+
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()[:16]

@@ -1,0 +1,75 @@
+"""The generator: reproducible, varied, not answered by constants, and solvable."""
+
+from collections import Counter
+
+import pytest
+
+from jerp.bridge.sandbox import Sandbox, TestCase
+from jerp.domains.controlled.coding import CodingDomain
+from jerp.domains.controlled.coding_families import FAMILIES
+from jerp.domains.controlled.coding_tasks import (
+    NUM_HIDDEN,
+    NUM_PUBLIC,
+    generate_tasks,
+)
+from jerp.errors import ConfigError
+from tests.domains.controlled.coding_solutions import SOLUTIONS, solution
+
+TASKS = generate_tasks(0, 300)
+
+
+def test_there_are_300_different_tasks_in_three_difficulties():
+    statements = {(t.payload["name"], t.payload["statement"]) for t in TASKS}
+    assert len(statements) == len({t.key for t in TASKS}) == 300
+    assert Counter(t.difficulty for t in TASKS) == {0: 100, 1: 100, 2: 100}
+    assert {t.payload["name"] for t in TASKS} == set(SOLUTIONS)
+    assert len(SOLUTIONS) == len(FAMILIES)
+
+
+def test_tasks_are_a_function_of_the_seed_and_shorter_lists_are_prefixes():
+    assert generate_tasks(0, 300) == TASKS
+    assert generate_tasks(0, 31) == TASKS[:31]
+    other = generate_tasks(1, 31)
+    assert [t.payload for t in other] != [t.payload for t in TASKS[:31]]
+
+
+@pytest.mark.parametrize("num_tasks", [0, -1, 10_000])
+def test_a_number_of_tasks_that_cannot_be_had_is_refused(num_tasks):
+    with pytest.raises(
+        ConfigError, match=f"num_tasks: expected 1 to .* got {num_tasks}"
+    ):
+        generate_tasks(0, num_tasks)
+
+
+@pytest.mark.parametrize("task", TASKS[::7], ids=lambda t: t.key)
+def test_hidden_tests_are_others_than_the_public_ones(task):
+    public = [call for call, _ in task.payload["public"]]
+    hidden = [call for call, _ in task.payload["hidden"]]
+    assert len(public) == NUM_PUBLIC and len(hidden) == NUM_HIDDEN
+    assert len({*public, *hidden}) == NUM_PUBLIC + NUM_HIDDEN
+
+
+def test_no_constant_answers_more_than_four_of_six_hidden_tests():
+    most = [
+        max(Counter(e for _, e in task.payload["hidden"]).values()) for task in TASKS
+    ]
+    assert max(most) <= 4
+    assert sum(most) / len(most) < 2.5
+
+
+def test_payload_and_prompt_do_not_hold_the_solution():
+    for task in TASKS[::10]:
+        assert solution(task) not in str(task)
+        assert task.payload["statement"] not in task.prompt
+
+
+def test_an_independent_solution_passes_every_test_and_gets_the_full_score():
+    sandbox = Sandbox()
+    domain = CodingDomain(sandbox)
+    for task in TASKS:
+        code = solution(task)
+        cases = [TestCase(*test) for test in task.payload["public"]]
+        report = sandbox.run_tests(code, cases)
+        assert all(result.passed for result in report.results), (code, report)
+        verdict = domain.verify(task, code, domain.begin(task, 0))
+        assert verdict.success and verdict.score == 1, (code, verdict)

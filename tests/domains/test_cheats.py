@@ -1,0 +1,49 @@
+"""No cheat earns more than 0.15 on average, in any domain."""
+
+import pytest
+
+from jerp.bridge.sandbox import Sandbox
+from jerp.domains.controlled.coding import CodingDomain
+from tests.domains.cheats import (
+    CHEATS,
+    LIMIT,
+    TEMPLATES,
+    constant,
+    mean_score,
+    thorough,
+)
+
+NUM_TASKS = 60
+DOMAINS = {"coding": lambda: CodingDomain(Sandbox())}
+
+
+@pytest.fixture(scope="module", params=sorted(DOMAINS))
+def domain(request):
+    return DOMAINS[request.param]()
+
+
+@pytest.fixture(scope="module")
+def tasks(domain):
+    return domain.generate(0, NUM_TASKS)
+
+
+@pytest.mark.parametrize("name", sorted(CHEATS))
+def test_cheat_earns_next_to_nothing(domain, tasks, name):
+    answer, choose = CHEATS[name]
+    assert mean_score(domain, tasks, answer, choose) < LIMIT
+
+
+def test_no_constant_template_earns_anything_to_speak_of(domain, tasks):
+    earned = {
+        text: mean_score(domain, tasks, constant(text), thorough)
+        for text in TEMPLATES[domain.name]
+    }
+    assert max(earned.values()) < LIMIT, earned
+
+
+@pytest.mark.parametrize("artefact", [None, "", "{prompt}", "{key}"])
+def test_verifier_pays_nothing_for_what_is_no_work(domain, tasks, artefact):
+    for task in tasks:
+        text = artefact and artefact.format(prompt=task.prompt, key=task.key)
+        verdict = domain.verify(task, text, domain.begin(task, 0))
+        assert verdict.score == 0 and not verdict.success
