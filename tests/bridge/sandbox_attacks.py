@@ -377,7 +377,9 @@ def settled(sessions: set[int], count: int) -> int:
     return now
 
 
-def run_attacks(isolation: str, folder: Path, names=tuple(ATTACKS), **options) -> dict:
+def run_attacks(
+    isolation: str, folder: Path, names=tuple(ATTACKS), *, at_a_time=3, **options
+) -> dict:
     """Attacks a sandbox; returns what became of each attack and of the machine."""
     secret = folder / "secret"
     secret.write_text("do not tell")
@@ -395,7 +397,7 @@ def run_attacks(isolation: str, folder: Path, names=tuple(ATTACKS), **options) -
                 result = report.results[0]
                 return name, (report.status, result.passed, result.got, result.error)
 
-            with ThreadPoolExecutor(3) as pool:
+            with ThreadPoolExecutor(at_a_time) as pool:
                 outcomes = dict(pool.map(run, names))
             sessions = sandbox_sessions()
             expected = len(sessions) * (2 if isolation == "namespaces" else 1)
