@@ -1,5 +1,6 @@
 """Identity of requests: pinned once, because recorded stores depend on it."""
 
+import asyncio
 import dataclasses
 import hashlib
 import json
@@ -8,15 +9,19 @@ import numpy as np
 import pytest
 
 from jerp.bridge.executor import (
+    Completion,
     Message,
     Request,
     Sampling,
+    complete_checked,
+    completion_from_record,
+    completion_record,
     request_from_record,
     request_key,
     request_record,
     request_seed,
 )
-from jerp.errors import ConfigError
+from jerp.errors import ConfigError, ExecutorError, StorageError
 
 REQUEST = Request(
     messages=(Message("system", "You are é."), Message("user", "Write f.\u2028Now.")),
@@ -105,3 +110,83 @@ def test_record_round_trips_through_json():
 def test_bad_sampling_is_refused_by_name(setting):
     with pytest.raises(ConfigError, match=next(iter(setting))):
         Sampling(**setting)
+
+
+class Returns:
+    """An executor that returns or raises whatever it is given."""
+
+    fingerprint = "odd"
+
+    def __init__(self, result):
+        self.result = result
+
+    async def complete(self, requests):
+        if isinstance(self.result, BaseException):
+            raise self.result
+        return self.result
+
+
+def checked(result, count=2):
+    return asyncio.run(complete_checked(Returns(result), [REQUEST] * count))
+
+
+def test_completions_that_keep_the_contract_pass():
+    completions = [Completion("a"), Completion("b", "refused")]
+    assert checked(completions) == completions
+    assert checked(tuple(completions)) == completions
+
+
+@pytest.mark.parametrize(
+    ("result", "got"),
+    [
+        ([Completion("a")], "got 1 of them"),
+        ([], "got 0 of them"),
+        (None, "got a NoneType"),
+        ([Completion("a"), "text"], "got 'text'"),
+    ],
+)
+def test_anything_but_one_completion_a_request_is_an_executor_error(result, got):
+    with pytest.raises(ExecutorError, match=f"'odd': expected 2 completions.*{got}"):
+        checked(result)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (TimeoutError(), "timeout"),
+        (TimeoutError("slow"), "timeout"),
+        (ConnectionRefusedError("refused"), "error"),
+    ],
+)
+def test_a_batch_lost_to_the_network_becomes_statuses(error, status):
+    completions = checked(error)
+    assert [c.status for c in completions] == [status, status]
+    assert all(c.error for c in completions)
+
+
+def test_other_exceptions_are_executor_errors_that_name_the_cause():
+    with pytest.raises(ExecutorError, match="'odd' raised ValueError: bad"):
+        checked(ValueError("bad"))
+
+
+def test_our_own_errors_and_cancellation_pass_unchanged():
+    with pytest.raises(StorageError, match="disk full"):
+        checked(StorageError("disk full"))
+    with pytest.raises(asyncio.CancelledError):
+        checked(asyncio.CancelledError())
+
+
+def test_a_completion_round_trips_with_rounded_log_probabilities():
+    whole = Completion(
+        "é\u2028",
+        "truncated",
+        tokens=(np.int32(3), 4),
+        log_probs=(-0.123456789, -2.0),
+        tokens_in=5,
+        tokens_out=2,
+        seconds=0.123456,
+    )
+    back = completion_from_record(json.loads(json.dumps(completion_record(whole))))
+    assert back == dataclasses.replace(
+        whole, log_probs=(-0.12346, -2.0), seconds=0.1235
+    )
