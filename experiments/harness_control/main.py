@@ -1,0 +1,129 @@
+"""Runs the harness-control comparison and writes its report.
+
+The run folder then holds manifest.json, results.json, report.md, view.html, figures/,
+the controllers and every trajectory; live runs also hold their response store.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+import jerp
+from experiments.harness_control.config import HarnessConfig
+from experiments.harness_control.executors import (
+    OpenExecutor,
+    open_executor,
+    recorded_reach,
+)
+from jerp.bridge.sandbox import Sandbox
+from jerp.bridge.session import Session
+from jerp.domains.base import ControlledDomain
+from jerp.domains.controlled.coding import CodingDomain
+from jerp.domains.controlled.research import ResearchDomain
+from jerp.runs.figures import write_figures
+from jerp.runs.harness import DomainRun, run_domain
+from jerp.runs.report import render_tables, write_report
+from jerp.runs.viewer import write_view
+from jerp.storage.manifest import open_run
+
+__all__ = ["make_domain", "run"]
+
+NUM_TASKS = 300
+"""Tasks that a generator makes of one seed; sizes take a stratified part."""
+
+
+def make_domain(name: str, store: Any) -> ControlledDomain:
+    """The domain called `name`; verdicts of run code are kept in `store`."""
+    if name == "coding":
+        return CodingDomain(Sandbox(store=store))
+    return ResearchDomain()
+
+
+def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, Any]:
+    """Runs or resumes the experiment; returns what `results.json` holds."""
+    console = console or Console()
+    with (
+        open_run(config.folder, _identity(config)),
+        open_executor(config.executor, config.folder, console) as executor,
+    ):
+        results: dict[str, Any] = {
+            "command": config.command,
+            "version": jerp.__version__,
+            "smoke": config.smoke,
+            "seeds": config.seeds,
+            "sizes": asdict(config.sizes),
+            "domains": {},
+        }
+        with _progress(console) as progress:
+            for name in config.domain:
+                results["domains"][name] = _one(name, config, executor, progress)
+        results["executor"] = executor.description()
+        _write(results, config.folder, console)
+    return results
+
+
+def _identity(config: HarnessConfig) -> dict[str, Any]:
+    """The settings that must agree for a run to be resumed."""
+    return {
+        "experiment": "harness_control",
+        "domain": list(config.domain),
+        "executor": config.executor,
+        "seeds": config.seeds,
+        "seed": config.seed,
+        "generator_seed": config.generator_seed,
+        "sizes": asdict(config.sizes),
+    }
+
+
+def _one(
+    name: str, config: HarnessConfig, executor: OpenExecutor, progress: Progress
+) -> dict[str, Any]:
+    domain = make_domain(name, executor.store)
+    tasks = domain.generate(config.generator_seed, NUM_TASKS)
+    run = DomainRun(
+        domain=domain,
+        session=Session(domain, executor.executor),
+        folder=config.folder / name,
+        sizes=config.sizes,
+        seeds=config.seeds,
+        seed=config.seed,
+        progress=progress,
+    )
+    reach = recorded_reach(name) if config.executor == "recorded" else None
+    return {**run_domain(run, tasks), "reach": reach}
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+def _write(results: dict[str, Any], folder: Path, console: Console) -> None:
+    text = json.dumps(results, indent=1, allow_nan=False)
+    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    write_figures(results, folder / "figures")
+    report = write_report(results, folder)
+    page = write_view(folder)
+    for table in render_tables(results):
+        console.print(table)
+    console.print(f"report: {report}\nepisodes: {page}", soft_wrap=True)

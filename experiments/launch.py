@@ -1,0 +1,59 @@
+"""Runs settings by stable id.
+
+python -m experiments.launch harness_control/0 --smoke
+python -m experiments.launch harness_control --shard 1/4      # a quarter of them
+python -m experiments.launch --list
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import tyro
+
+from experiments.sweep import EXPERIMENTS, select, shard
+from jerp.errors import JerpError
+
+__all__ = ["Launch", "main"]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Runs settings by stable id.
+
+    Attributes:
+      name: an id such as `harness_control/0`, or an experiment for all of its ids.
+      shard: `i/n` runs every n-th setting from the i-th.
+      smoke: seconds instead of minutes.
+      out: folder that receives one run folder an id.
+      list: prints the ids and ends.
+    """
+
+    name: tyro.conf.Positional[str] = "harness_control"
+    shard: str = "0/1"
+    smoke: bool = False
+    out: Path = Path("jerp-runs") / "sweep"
+    list: bool = False
+
+
+def main(launch: Launch) -> None:
+    """Runs what `launch` names, one after another."""
+    if launch.list:
+        for settings in EXPERIMENTS.values():
+            for setting in settings:
+                print(f"{setting.id}  {setting.config.command}")
+        return
+    for setting in shard(select(launch.name), launch.shard):
+        print(f"== {setting.id}")
+        folder = launch.out / setting.id
+        setting.run(replace(setting.config, out=folder, smoke=launch.smoke))
+
+
+if __name__ == "__main__":
+    try:
+        main(tyro.cli(Launch))
+    except JerpError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
