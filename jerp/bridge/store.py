@@ -68,7 +68,7 @@ class ResponseStore:
     Attributes:
       problems: what was cut, ignored or contradictory, in words, for the report.
       conflicts: the contradictory keys among these.
-      fingerprints: of the executors whose answers the files hold.
+      fingerprints: of the executors whose answers these are.
 
     Raises:
       StorageError: a file is missing, corrupt or of another version.
@@ -171,6 +171,8 @@ class ResponseStore:
                     f"the store holds answers of {', '.join(self.fingerprints)}, the "
                     f"executor is {fingerprint}: none of them can be reused"
                 )
+            if fingerprint not in self.fingerprints:
+                self.fingerprints += (fingerprint,)
 
     def entries(self) -> list[Entry]:
         """All entries, sorted by kind and key."""
