@@ -2,8 +2,8 @@
 
 Text lives here, behind an integer handle. A `HarnessDomain` says what an action asks of
 the executor and what becomes of a workspace; the `Session` batches the executor calls
-of all episodes. What fails in one episode becomes that episode's status; what makes a
-run pointless (a `JerpError`: no answer to replay, no sandbox, a full disk) is raised.
+of all episodes. What fails in one episode becomes that episode's status; what concerns
+every episode (a `JerpError`: no answer to replay, a full disk) is raised.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One action of one episode: what becomes of the workspace, and what it cost.
 
-Whatever breaks in a domain (a verifier that raises, a score that is none) ends this
-one episode as INFRASTRUCTURE, with the error in its transcript. A `JerpError` is no
-failure of an episode and passes through.
+Whatever breaks in a domain (a verifier that raises, a sandbox that fails, a score that
+is none) ends this one episode as INFRASTRUCTURE, with the error in its transcript. Any
+other `JerpError` (nothing recorded, a full disk) is raised: it concerns every episode.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jerp.bridge.executor import FAILED, Completion, Request
-from jerp.errors import JerpError
+from jerp.errors import JerpError, SandboxError
 from jerp.harness.actions import ACTIONS
 from jerp.typing import USAGE_KINDS, Outcome
 
@@ -77,8 +77,6 @@ def plan(domain: Any, episode: Episode, action: int) -> Job:
     """What a legal `action` asks."""
     try:
         return Job(action, episode, domain.request(episode.workspace, action))
-    except JerpError:
-        raise
     except Exception as error:
         return Job(action, episode, error=_broken(episode, action, error))
 
@@ -101,8 +99,6 @@ def advance(domain: Any, job: Job, completion: Completion | None) -> Episode:
             outcome=outcome,
             usage=_usage(completion),
         )
-    except JerpError:
-        raise
     except Exception as error:
         return _fail(job, completion, _broken(job.episode, job.action, error))
 
@@ -143,6 +139,9 @@ def _fail(job: Job, completion: Completion | None, error: str) -> Episode:
 
 
 def _broken(episode: Episode, action: int, error: Exception) -> str:
+    """What broke, in words; raises what is no failure of one episode."""
+    if isinstance(error, JerpError) and not isinstance(error, SandboxError):
+        raise error
     logger.warning(
         "%s: %s raised; the episode counts as infrastructure",
         episode.workspace.task.key,

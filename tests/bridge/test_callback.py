@@ -11,7 +11,7 @@ from jerp.bridge.callback import scan_episodes
 from jerp.bridge.episodes import run_episodes
 from jerp.bridge.scripted import ScriptedExecutor
 from jerp.bridge.session import Session
-from jerp.errors import ConfigError, SandboxError, StoreMissError
+from jerp.errors import ConfigError, StorageError, StoreMissError
 from jerp.typing import USAGE_KINDS
 from tests.bridge.fake_domain import FakeDomain, answer
 from tests.bridge.policies import keys, labels, linear, scripted
@@ -94,7 +94,7 @@ def test_a_miss_is_raised_after_the_scan_as_itself():
     assert not session._episodes
 
 
-@pytest.mark.parametrize("error", [SandboxError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [StorageError, KeyboardInterrupt])
 def test_what_the_session_raises_comes_out_and_the_session_lives_on(error):
     domain = FakeDomain(raises=[1], error=error)
     session = Session(domain, ScriptedExecutor(answer), workers=1)

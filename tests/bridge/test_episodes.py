@@ -8,7 +8,7 @@ from jerp.bridge.episodes import act, run_episodes
 from jerp.bridge.scripted import ScriptedExecutor
 from jerp.bridge.session import Session
 from jerp.bridge.store import ResponseStore, StoredExecutor
-from jerp.errors import ConfigError, SandboxError
+from jerp.errors import ConfigError, StorageError
 from jerp.trajectory import check_trajectory
 from jerp.typing import Outcome
 from tests.bridge.fake_domain import FakeDomain, answer
@@ -185,9 +185,9 @@ def test_the_store_is_on_disk_before_episodes_are_returned(tmp_path):
 
 
 def test_errors_of_the_session_propagate_and_close_the_episodes():
-    domain = FakeDomain(raises=[2], error=SandboxError)
+    domain = FakeDomain(raises=[2], error=StorageError)
     session = Session(domain, ScriptedExecutor(answer))
-    with pytest.raises(SandboxError, match="broke on 2"):
+    with pytest.raises(StorageError, match="broke on 2"):
         run_episodes(
             session,
             scripted(3, 6),

@@ -7,7 +7,13 @@ import pytest
 from jerp.bridge.executor import Completion
 from jerp.bridge.scripted import ScriptedExecutor
 from jerp.bridge.session import Session
-from jerp.errors import ConfigError, ExecutorError, SandboxError, StoreMissError
+from jerp.errors import (
+    ConfigError,
+    ExecutorError,
+    SandboxError,
+    StorageError,
+    StoreMissError,
+)
 from jerp.harness.actions import Action
 from jerp.harness.state import NUM_FEATURES
 from jerp.typing import Outcome
@@ -133,13 +139,17 @@ def test_a_truncated_answer_is_used():
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_a_verifier_that_raises_ends_its_episode_with_the_text_kept(workers, caplog):
-    session, handle, *_ = opened(FakeDomain(raises=[1]), workers=workers)
+@pytest.mark.parametrize("error", [RuntimeError, SandboxError, OSError])
+def test_a_verifier_that_raises_ends_its_episode_with_the_text_kept(
+    workers, error, caplog
+):
+    domain = FakeDomain(raises=[1], error=error)
+    session, handle, *_ = opened(domain, workers=workers)
     step = run(session, handle, DRAFT, SUBMIT)
     assert step.outcome.tolist() == [1, Outcome.INFRASTRUCTURE, 0]
     assert step.reward.tolist() == [1.0, 0.0, 0.5]
     entry = session.workspace(handle[1]).transcript[-1]
-    assert entry["error"] == "RuntimeError: verifier broke on 1"
+    assert entry["error"] == f"{error.__name__}: verifier broke on 1"
     assert len(session.workspace(handle[1]).transcript) == 2
     assert len(session.anchors(handle[1])) == 2
     assert "fake/0/0001: submit raised" in caplog.text
@@ -169,9 +179,9 @@ def test_a_request_that_cannot_be_made_ends_its_episode_alone(monkeypatch, caplo
 
 
 def test_our_own_errors_reach_the_caller_and_nothing_has_moved():
-    session, handle, *_ = opened(FakeDomain(raises=[1], error=SandboxError))
+    session, handle, *_ = opened(FakeDomain(raises=[1], error=StorageError))
     run(session, handle, DRAFT)
-    with pytest.raises(SandboxError, match="verifier broke on 1"):
+    with pytest.raises(StorageError, match="verifier broke on 1"):
         run(session, handle, SUBMIT)
     assert not any(session.workspace(h).terminated for h in handle)
     step = session.step(handle, [SUBMIT, 0, SUBMIT])
