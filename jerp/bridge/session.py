@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,15 +76,10 @@ class HarnessDomain(Protocol):
     recorded completions; `request` and `advance` never mutate a workspace.
     """
 
-    @property
-    def name(self) -> str:
-        """Name in tables and file names."""
-        ...
-
-    @property
-    def max_steps(self) -> int:
-        """Step budget of an episode."""
-        ...
+    name: ClassVar[str]
+    """In tables and file names."""
+    max_steps: ClassVar[int]
+    """Step budget of an episode."""
 
     def begin(self, task: Task, sample_index: int) -> Any:
         """A fresh workspace."""
