@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from jerp.bridge.executor import Completion, Message, Request, Sampling
-from jerp.bridge.sandbox import TestCase, TestReport
+from jerp.bridge.sandbox import TestCase, TestReport, TestResult
 from jerp.domains.base import ControlledDomain, Feedback, Workspace
 from jerp.domains.controlled.coding_notes import best_notes
 from jerp.domains.controlled.coding_rubric import public_criteria
@@ -28,8 +28,7 @@ from jerp.records import Criterion, ProcessStep, Task, Verdict
 
 __all__ = ["CodingDomain", "TestRunner"]
 
-INSTRUCTION = "Complete the Python function."
-SAMPLING = Sampling(temperature=0.7, max_tokens=32, stop=("\n",))
+SAMPLING = Sampling(temperature=0.7, top_p=0.95, max_tokens=32, stop=("\n",))
 HIDDEN_WEIGHT = 3.0
 STATIC_WEIGHT = 0.25
 MAX_SHOWN = 40
@@ -52,8 +51,8 @@ class CodingDomain(ControlledDomain):
     """One-expression functions; see the module's docstring for what is real.
 
     What is in hand is frozen once there is a draft: a task has three contexts (the
-    signature, the statement, the statement and a note), and in each a chain of one
-    draft and at most two revisions. Tests and checks word a failure alike.
+    signature, the statement, the statement and a worked example), in each one draft,
+    and in the latter two at most two revisions. Tests and checks word a failure alike.
     """
 
     name: ClassVar[str] = "coding"
@@ -76,22 +75,31 @@ class CodingDomain(ControlledDomain):
         return generate_tasks(seed, num_tasks)
 
     def legal(self, workspace: Workspace) -> np.ndarray:
-        """`[A]` bool; nothing is read or retrieved any more once there is a draft."""
+        """`[A]` bool; nothing is read any more once there is a draft.
+
+        A revision needs the statement: without it there is nothing to be right about.
+        """
         legal = super().legal(workspace)
         legal[Action.OBSERVE] &= workspace.draft is None
+        legal[Action.REVISE] &= workspace.observed
         return legal
 
     def request(self, workspace: Workspace, action: int) -> Request | None:
-        """A function of task, notes in hand and, to revise, draft and failure."""
+        """A function of task, notes in hand and, to revise, what failed how often.
+
+        The rejected draft is not repeated, because a small model then repeats it too;
+        a revision shows the public test that failed, the second one the next as well.
+        """
         if action == Action.DRAFT:
-            code = _head(workspace)
+            examples = ()
         elif action == Action.REVISE:
-            code = _rejected(workspace) + _head(workspace)
+            examples = _failed_tests(workspace)
         else:
             return None
         messages = (
-            Message("user", INSTRUCTION),
-            Message("assistant", f"```python\n{code}"),
+            Message("system", "You write Python."),
+            Message("user", "Complete the function."),
+            Message("assistant", f"```python\n{_head(workspace, examples)}"),
         )
         return Request(messages, SAMPLING, workspace.sample_index)
 
@@ -134,18 +142,20 @@ class CodingDomain(ControlledDomain):
     def _run_public(self, w: Workspace) -> tuple[Workspace, ProcessStep, str]:
         """Runs the public tests; code that does not parse fails them unrun."""
         code, cases = w.draft or "", _cases(w.task, "public")
-        feedback = _static_failure(w)
-        passed = 0
-        if feedback is None or _static(w.task, code)[0].score:
-            results = self._runner.run_tests(code, cases).results
-            passed = sum(result.passed for result in results)
-            feedback = feedback or _first_failure(cases, results)
+        parses = _static(w.task, code)[0].score
+        results = self._runner.run_tests(code, cases).results if parses else ()
+        passed = sum(result.passed for result in results)
         failed = len(cases) - passed
+        feedback, first = _static_failure(w), None
+        if feedback is None and failed:
+            first = [result.passed for result in results].index(False)
+            feedback = _failure(cases[first], results[first])
         feedback = feedback or Feedback("all public tests pass", failed=False)
         after = replace(
             w,
             tested=True,
             feedback=feedback,
+            extra=first,
             support=passed / len(cases),
             findings=w.findings + failed,
         )
@@ -188,7 +198,7 @@ def _write(
         revises=revises,
     )
     text = f"executor: {completion.status}" if error else code
-    return w.with_draft(code, revises=revises), step, text
+    return replace(w.with_draft(code, revises=revises), extra=None), step, text
 
 
 def _check(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
@@ -222,17 +232,20 @@ def _submit(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
     return w, ProcessStep("submit", arguments=digest, code_hash=digest), "submitted"
 
 
-def _head(w: Workspace) -> str:
+def _head(w: Workspace, examples: Sequence[TestCase]) -> str:
     """The function up to `return`, with what is in hand."""
-    examples = "".join(f"{passage}\n\n" for passage in w.passages)
-    statement = f"# {w.task.payload['statement']}\n" if w.observed else ""
-    return f"{examples}{statement}{w.task.prompt}\n    return"
+    lines = [f"{passage}\n" for passage in w.passages]
+    if w.observed:
+        lines += [f"# {w.task.payload['statement']}"]
+    lines += [f"# {case.call} == {case.expected}" for case in examples]
+    return "\n".join((*lines, w.task.prompt, "    return"))
 
 
-def _rejected(w: Workspace) -> str:
-    """The last draft and what was wrong with it."""
-    feedback = "" if w.feedback is None else w.feedback.text
-    return f"{w.draft}\n# Wrong: {feedback}\n\n"
+def _failed_tests(w: Workspace) -> tuple[TestCase, ...]:
+    """The public test that failed, and one more for each earlier revision."""
+    cases = _cases(w.task, "public")
+    first = w.extra or 0
+    return tuple(cases[(first + i) % len(cases)] for i in range(w.revisions + 1))
 
 
 def _cases(task: Task, which: str) -> tuple[TestCase, ...]:
@@ -248,15 +261,12 @@ def _static_failure(w: Workspace) -> Feedback | None:
     return Feedback(failures[0].detail, failed=True) if failures else None
 
 
-def _first_failure(cases, results) -> Feedback | None:
-    for case, result in zip(cases, results, strict=True):
-        if not result.passed:
-            # An error's words differ between versions of Python, its name does not
-            error = result.error.split(":")[0]
-            got = f"raises {error}" if error else f"gives {result.got}"
-            text = f"{case.call} {got[:MAX_SHOWN]}, not {case.expected[:MAX_SHOWN]}"
-            return Feedback(text, failed=True)
-    return None
+def _failure(case: TestCase, result: TestResult) -> Feedback:
+    # An error's words differ between versions of Python, its name does not.
+    error = result.error.split(":")[0]
+    got = f"raises {error}" if error else f"gives {result.got}"
+    text = f"{case.call} {got[:MAX_SHOWN]}, not {case.expected[:MAX_SHOWN]}"
+    return Feedback(text, failed=True)
 
 
 def _above_luck(passed: int, expected: Sequence[str]) -> float:

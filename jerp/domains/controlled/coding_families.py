@@ -15,19 +15,19 @@ LETTERS, STARTS, MARKS = "aeinrt", "cmpst", "!?.:;"
 EMPTY_LIST, EMPTY_TEXT = (([],),), (("",),)
 
 
-@family(0, k=MEDIUM)
+@family(0, k=SMALL)
 def shift(n, *, k):
     """Return n plus {k}."""
     return n + k
 
 
-@family(0, k=MEDIUM)
+@family(0, k=SMALL)
 def scale(n, *, k):
     """Return n times {k}."""
     return n * k
 
 
-@family(0, k=MEDIUM)
+@family(0, k=SMALL)
 def gap(n, *, k):
     """Return {k} minus n."""
     return k - n
@@ -57,10 +57,46 @@ def begins(s, *, c):
     return s.startswith(c)
 
 
-@family(1, k=MEDIUM)
+@family(0, k=SMALL)
 def bump_square(n, *, k):
     """Return the square of n, plus {k}."""
     return n * n + k
+
+
+@family(0, k=SMALL, edges=EMPTY_LIST)
+def stretch(xs, *, k):
+    """Return a list with each item of xs times {k}."""
+    return [x * k for x in xs]
+
+
+@family(0, k=SMALL)
+def cube(n, *, k):
+    """Return the cube of n, minus {k}."""
+    return n**3 - k
+
+
+@family(0, k=SMALL, edges=EMPTY_TEXT)
+def size(s, *, k):
+    """Return the number of characters in s, plus {k}."""
+    return len(s) + k
+
+
+@family(0, k=SMALL)
+def distance(n, *, k):
+    """Return the absolute difference of n and {k}."""
+    return abs(n - k)
+
+
+@family(0, k=SMALL, edges=EMPTY_LIST)
+def amount(xs, *, k):
+    """Return the number of items of xs, times {k}."""
+    return len(xs) * k
+
+
+@family(0, k=SMALL, edges=EMPTY_LIST)
+def sum_plus(xs, *, k):
+    """Return the sum of xs, plus {k}."""
+    return sum(xs) + k
 
 
 @family(1, low=range(1, 7, 2), high=range(15, 24, 3))
@@ -87,13 +123,7 @@ def low_point(xs, *, k):
     return min(xs) - k
 
 
-@family(1, k=SMALL, edges=EMPTY_LIST)
-def stretch(xs, *, k):
-    """Return a list with each item of xs times {k}."""
-    return [x * k for x in xs]
-
-
-@family(1, k=EVEN, edges=EMPTY_LIST)
+@family(1, k=range(2, 13), edges=EMPTY_LIST)
 def keep_big(xs, *, k):
     """Return a list of the items of xs greater than {k}."""
     return [x for x in xs if x > k]
@@ -105,7 +135,49 @@ def count_letter(s, *, c):
     return s.count(c)
 
 
-@family(2, k=MEDIUM, edges=EMPTY_LIST)
+@family(1, k=SMALL, edges=EMPTY_LIST)
+def keep_multiples(xs, *, k):
+    """Return a list of the items of xs divisible by {k}."""
+    return [x for x in xs if x % k == 0]
+
+
+@family(1, c=STARTS, edges=EMPTY_LIST)
+def keep_starting(ws, *, c):
+    """Return a list of the words of ws that start with '{c}'."""
+    return [w for w in ws if w.startswith(c)]
+
+
+@family(1, k=range(2, 13), edges=EMPTY_LIST)
+def keep_small(xs, *, k):
+    """Return a list of the items of xs less than {k}."""
+    return [x for x in xs if x < k]
+
+
+@family(1, k=SMALL, edges=EMPTY_LIST)
+def drop_multiples(xs, *, k):
+    """Return a list of the items of xs that are not divisible by {k}."""
+    return [x for x in xs if x % k]
+
+
+@family(1, k=SMALL)
+def digit_sum(m, *, k):
+    """Return the sum of the digits of m, plus {k}."""
+    return sum(map(int, str(m))) + k
+
+
+@family(1, k=SMALL)
+def sum_to(m, *, k):
+    """Return the sum of the numbers from {k} to m, m included."""
+    return sum(range(k, m + 1))
+
+
+@family(1, k=EVEN, edges=EMPTY_LIST)
+def count_small(xs, *, k):
+    """Return how many items of xs are less than {k}."""
+    return sum(x < k for x in xs)
+
+
+@family(2, k=SMALL, edges=EMPTY_LIST)
 def count_big(xs, *, k):
     """Return how many items of xs are greater than {k}."""
     return sum(x > k for x in xs)
@@ -141,90 +213,6 @@ def any_multiple(xs, *, k):
     return any(x % k == 0 for x in xs)
 
 
-@family(2, low=range(0, 6, 2), high=range(10, 21, 4))
-def clamp(n, *, low, high):
-    """Return n, but at least {low} and at most {high}."""
-    return max(low, min(n, high))
-
-
-@family(2, k=SMALL)
-def digit_sum(m, *, k):
-    """Return the sum of the digits of m, plus {k}."""
-    return sum(map(int, str(m))) + k
-
-
-@family(0, k=SMALL)
-def divide(m, *, k):
-    """Return m divided by {k}, rounded down."""
-    return m // k
-
-
-@family(0, k=MEDIUM)
-def larger(n, *, k):
-    """Return the larger of n and {k}."""
-    return max(n, k)
-
-
-@family(0, c=LETTERS, edges=EMPTY_TEXT)
-def has_letter(s, *, c):
-    """Return True if the letter '{c}' is in s."""
-    return c in s
-
-
-@family(0, k=MEDIUM)
-def combine(a, b, *, k):
-    """Return the product of a and b, plus {k}."""
-    return a * b + k
-
-
-@family(0, k=MEDIUM)
-def cube(n, *, k):
-    """Return the cube of n, minus {k}."""
-    return n**3 - k
-
-
-@family(1, k=MEDIUM)
-def add_scale(a, b, *, k):
-    """Return the sum of a and b, times {k}."""
-    return (a + b) * k
-
-
-@family(1, k=MEDIUM)
-def distance(n, *, k):
-    """Return the absolute difference of n and {k}."""
-    return abs(n - k)
-
-
-@family(1, k=SMALL, edges=EMPTY_LIST)
-def raise_all(xs, *, k):
-    """Return a list with {k} added to each item of xs."""
-    return [x + k for x in xs]
-
-
-@family(1, k=range(2, 7), edges=EMPTY_LIST)
-def keep_multiples(xs, *, k):
-    """Return a list of the items of xs divisible by {k}."""
-    return [x for x in xs if x % k == 0]
-
-
-@family(1, c=STARTS, edges=EMPTY_LIST)
-def keep_starting(ws, *, c):
-    """Return a list of the words of ws that start with '{c}'."""
-    return [w for w in ws if w.startswith(c)]
-
-
-@family(1, k=range(20, 61, 5), edges=EMPTY_LIST)
-def is_rich(xs, *, k):
-    """Return True if the sum of xs is greater than {k}."""
-    return sum(xs) > k
-
-
-@family(1, k=range(2, 8))
-def even_and_big(n, *, k):
-    """Return True if n is even and greater than {k}."""
-    return n % 2 == 0 and n > k
-
-
 @family(2, k=range(2, 7), edges=EMPTY_LIST)
 def count_multiples(xs, *, k):
     """Return how many items of xs are divisible by {k}."""
@@ -243,12 +231,6 @@ def squares_plus(xs, *, k):
     return [x * x + k for x in xs]
 
 
-@family(2, k=range(3, 10))
-def multiples(m, *, k):
-    """Return a list of the multiples of {k} from 1 to m, m included."""
-    return [i for i in range(1, m + 1) if i % k == 0]
-
-
 @family(2, k=SMALL, edges=EMPTY_LIST)
 def word_sizes(ws, *, k):
     """Return a list of the lengths of the words of ws, each plus {k}."""
@@ -261,60 +243,42 @@ def count_long(ws, *, k):
     return sum(len(w) > k for w in ws)
 
 
-@family(2, k=MEDIUM)
-def sum_to(m, *, k):
-    """Return the sum of the numbers from {k} to m, m included."""
-    return sum(range(k, m + 1))
-
-
 @family(2, k=range(3, 10), edges=EMPTY_LIST)
 def sum_big(xs, *, k):
     """Return the sum of the items of xs that are greater than {k}."""
     return sum(x for x in xs if x > k)
 
 
+@family(2, k=SMALL, edges=EMPTY_LIST)
+def total_length(ws, *, k):
+    """Return the sum of the lengths of the words of ws, plus {k}."""
+    return sum(len(w) for w in ws) + k
+
+
+@family(2, k=SMALL)
+def longest(ws, *, k):
+    """Return the length of the longest word of ws, plus {k}."""
+    return max(len(w) for w in ws) + k
+
+
+@family(2, k=range(4, 12), edges=EMPTY_LIST)
+def sum_small(xs, *, k):
+    """Return the sum of the items of xs that are less than {k}."""
+    return sum(x for x in xs if x < k)
+
+
+@family(2, k=SMALL, edges=EMPTY_LIST)
+def square_small(xs, *, k):
+    """Return a list of the squares of the items of xs less than {k}."""
+    return [x * x for x in xs if x < k]
+
+
+# fmt: off
 FAMILIES: tuple[Family, ...] = (
-    shift,
-    scale,
-    gap,
-    leftover,
-    is_multiple,
-    pick,
-    begins,
-    bump_square,
-    is_between,
-    total,
-    peak,
-    low_point,
-    stretch,
-    keep_big,
-    count_letter,
-    count_big,
-    sum_multiples,
-    square_big,
-    long_words,
-    starting,
-    any_multiple,
-    clamp,
-    digit_sum,
-    divide,
-    larger,
-    has_letter,
-    combine,
-    cube,
-    add_scale,
-    distance,
-    raise_all,
-    keep_multiples,
-    keep_starting,
-    is_rich,
-    even_and_big,
-    count_multiples,
-    sum_squares,
-    squares_plus,
-    multiples,
-    word_sizes,
-    count_long,
-    sum_to,
-    sum_big,
+    shift, scale, gap, leftover, is_multiple, pick, begins, bump_square, stretch, cube,
+    size, distance, amount, sum_plus, is_between, total, peak, low_point, keep_big,
+    count_letter, keep_multiples, keep_starting, keep_small, drop_multiples, digit_sum,
+    sum_to, count_small, count_big, sum_multiples, square_big, long_words, starting,
+    any_multiple, count_multiples, sum_squares, squares_plus, word_sizes, count_long,
+    sum_big, total_length, longest, sum_small, square_small,
 )

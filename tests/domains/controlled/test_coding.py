@@ -121,11 +121,25 @@ def test_requests_do_not_depend_on_how_the_same_state_was_reached(domain):
     )
 
 
-def test_a_revision_hears_of_the_first_failure_and_sees_the_draft(domain):
+def test_a_revision_sees_the_test_that_failed_and_not_the_draft(domain):
     workspace = run(domain, "observe", f"draft:{WRONG}", "call-tool")
     assert workspace.feedback.text == "shift(5) gives 20, not 8"
     asked = prompt(domain, workspace, Action.REVISE)
-    assert workspace.feedback.text in asked and "return n * 4" in asked
+    assert "# shift(5) == 8\ndef shift(n):" in asked
+    assert "n * 4" not in asked and "shift(1)" not in asked
+
+
+def test_the_second_revision_sees_one_test_more(domain):
+    actions = ("observe", f"draft:{WRONG}", "call-tool", f"revise:{BROKEN}", "check")
+    asked = prompt(domain, run(domain, *actions), Action.REVISE)
+    assert "# shift(1) == 4\n# shift(5) == 8\ndef shift(n):" in asked
+
+
+def test_a_draft_without_the_statement_cannot_be_revised(domain):
+    assert legal(domain, run(domain, f"draft:{WRONG}", "call-tool")) == {
+        "check",
+        "submit",
+    }
 
 
 @pytest.mark.parametrize(
