@@ -157,6 +157,46 @@ class ModelsList:
 
 
 @dataclass(frozen=True)
+class StoreVerify:
+    """Generate stored completions again from weights and seeds, and compare tokens.
+
+    Attributes:
+      sample: how many completions.
+      store: a store's file or folder; the recorded stores that come with jerp if none.
+      model: a name of `jerp models list`, or a path to weights.
+    """
+
+    sample: int = 50
+    store: Path | None = None
+    model: str = "smollm2"
+
+    def __call__(self) -> int:
+        """Prints what was found; 1 if anything differs."""
+        from rich.console import Console
+        from rich.progress import Progress
+
+        from jerp.bridge.local import LocalExecutor
+        from jerp.bridge.store import ResponseStore
+        from jerp.runs.store_verify import verify_store
+        from jerp.storage.weights import load_weights
+
+        stores = _recorded_stores() if self.store is None else [self.store]
+        store = ResponseStore(None, mode="replay", read_only=stores)
+        executor = LocalExecutor(load_weights(self.model))
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            bar = progress.add_task("generating", total=self.sample)
+            report = verify_store(
+                store,
+                executor,
+                sample=self.sample,
+                on_progress=lambda done: progress.update(bar, completed=done),
+            )
+        for name, value in report.rows():
+            print(f"{name}: {value}")
+        return 0 if report.agrees else 1
+
+
+@dataclass(frozen=True)
 class View:
     """Write one self-contained HTML page with every episode of a run.
 
@@ -179,10 +219,12 @@ def _app(words: Sequence[str]) -> SubcommandApp:
     run = _group(harness=_run_harness() if words[:1] == ["run"] else RunHarness)
     trajectories = _group(check=TrajectoriesCheck, show=TrajectoriesShow)
     models = _group(pull=ModelsPull, list=ModelsList)
+    store = _group(verify=StoreVerify)
     app = _group(version=Version)
     app.command(run, name="run", help="Run an experiment.")
     app.command(trajectories, name="trajectories", help="Look at stored episodes.")
     app.command(models, name="models", help="Weights of executors.")
+    app.command(store, name="store", help="Recorded responses.")
     app.command(name="view")(View)
     return app
 
@@ -216,6 +258,14 @@ def _run_harness() -> Callable[..., Callable[[], int]]:
     harness.__annotations__ = get_type_hints(HarnessConfig, include_extras=True)
     harness.__doc__ = inspect.getdoc(HarnessConfig)
     return harness
+
+
+def _recorded_stores() -> list[Path]:
+    """The stores that come with the experiments, as package data."""
+    import experiments
+
+    folders = [Path(folder) for folder in experiments.__path__]
+    return sorted(path for folder in folders for path in folder.rglob("*.jsonl.xz"))
 
 
 def _show(renderable: Any) -> None:

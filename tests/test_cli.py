@@ -1,3 +1,4 @@
+import asyncio
 import os
 import signal
 import subprocess
@@ -8,7 +9,12 @@ from typing import Literal
 
 import pytest
 
+import jerp.bridge.local
+import jerp.storage.weights
 from jerp import cli
+from jerp.bridge.executor import Completion, Message, Request
+from jerp.bridge.scripted import ScriptedExecutor
+from jerp.bridge.store import ResponseStore, StoredExecutor
 from jerp.errors import ConfigError, UnknownNameError
 from jerp.storage.trajectories import TrajectoryFolder, TrajectoryMeta
 from tests.storage.episodes import ACTIONS, FEATURES, episodes, texts
@@ -112,7 +118,7 @@ def test_help_answers_without_importing_jax():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
-    for name in ("run", "trajectories", "models", "view", "version"):
+    for name in ("run", "trajectories", "models", "store", "view", "version"):
         assert f" {name} " in done.stdout
 
 
@@ -162,6 +168,51 @@ def test_models_list_and_an_unknown_model(monkeypatch, tmp_path, capsys):
     assert "smollm2" in capsys.readouterr().out
     assert cli.main(["models", "pull", "smolm"]) == 2
     assert "did you mean 'smollm2'?" in capsys.readouterr().err
+
+
+@pytest.fixture
+def stored(monkeypatch, tmp_path):
+    """A store of 20 answers, and a stand-in for the model that gave them."""
+    asked = []
+
+    def load(name):
+        asked.append(name)
+        return ScriptedExecutor(lambda request: Completion(f"{request.sample_index}"))
+
+    store = ResponseStore(tmp_path / "store")
+    executor = StoredExecutor(load("recorded"), store)
+    prompt = (Message("user", "?"),)
+    requests = [Request(prompt, sample_index=i) for i in range(20)]
+    asyncio.run(executor.complete(requests))
+    store.close()
+    monkeypatch.setattr(jerp.storage.weights, "load_weights", load)
+    monkeypatch.setattr(jerp.bridge.local, "LocalExecutor", lambda weights: weights)
+    return tmp_path / "store", asked
+
+
+def test_store_verify_asks_the_model_again(stored, capsys):
+    folder, asked = stored
+    words = ["store", "verify", "--store", str(folder), "--sample", "7"]
+    assert cli.main([*words, "--model", "other"]) == 0
+    shown = capsys.readouterr().out
+    assert "generated again: 7\n" in shown and "different: 0\n" in shown
+    assert asked == ["recorded", "other"]
+
+
+def test_store_verify_exits_with_1_when_the_model_says_otherwise(
+    stored, monkeypatch, capsys
+):
+    folder, _ = stored
+    other = ScriptedExecutor(lambda _: Completion("another answer"))
+    monkeypatch.setattr(jerp.storage.weights, "load_weights", lambda _: other)
+    assert cli.main(["store", "verify", "--store", str(folder)]) == 1
+    assert "different: 20\n" in capsys.readouterr().out
+
+
+def test_store_verify_of_nothing_is_one_line(stored, tmp_path, capsys):
+    missing = str(tmp_path / "missing")
+    assert cli.main(["store", "verify", "--store", missing]) == 2
+    assert capsys.readouterr().err.startswith("jerp: ")
 
 
 def test_an_error_that_is_ours_has_no_traceback_and_a_bug_has(
