@@ -4,6 +4,7 @@ import pytest
 
 from jerp.bridge.sandbox import Sandbox
 from jerp.domains.controlled.coding import CodingDomain
+from jerp.domains.controlled.research import ResearchDomain
 from tests.domains.cheats import (
     CHEATS,
     LIMIT,
@@ -14,7 +15,7 @@ from tests.domains.cheats import (
 )
 
 NUM_TASKS = 60
-DOMAINS = {"coding": lambda: CodingDomain(Sandbox())}
+DOMAINS = {"coding": lambda: CodingDomain(Sandbox()), "research": ResearchDomain}
 
 
 @pytest.fixture(scope="module", params=sorted(DOMAINS))
@@ -35,7 +36,7 @@ def test_cheat_earns_next_to_nothing(domain, tasks, name):
 
 def test_no_constant_template_earns_anything_to_speak_of(domain, tasks):
     earned = {
-        text: mean_score(domain, tasks, constant(text), thorough)
+        text: mean_score(domain, tasks[::2], constant(text), thorough)
         for text in TEMPLATES[domain.name]
     }
     assert max(earned.values()) < LIMIT, earned

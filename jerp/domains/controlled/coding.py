@@ -244,7 +244,7 @@ def _head(w: Workspace, examples: Sequence[TestCase]) -> str:
 def _failed_tests(w: Workspace) -> tuple[TestCase, ...]:
     """The public test that failed, and one more for each earlier revision."""
     cases = _cases(w.task, "public")
-    first = w.extra or 0
+    first = w.extra if isinstance(w.extra, int) else 0
     return tuple(cases[(first + i) % len(cases)] for i in range(w.revisions + 1))
 
 
