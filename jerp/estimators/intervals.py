@@ -94,13 +94,15 @@ def bootstrap_interval(
     _check_settings(num_resamples, level, method)
     interval, _ = _bootstrap(
         key,
-        *_prepare(values, cluster, mask),
+        jax.tree.map(jnp.asarray, values),
+        cluster,
+        mask,
+        _tails(level),
         statistic=statistic,
         num_resamples=num_resamples,
-        level=level,
         method=method,
     )
-    return interval
+    return interval.replace(level=level)
 
 
 def paired_difference(
@@ -154,19 +156,21 @@ def paired_difference(
         )
     interval, replicate = _bootstrap(
         key,
-        *_prepare(a - b, cluster, mask),
+        a - b,
+        cluster,
+        mask,
+        _tails(level),
         statistic=weighted_mean,
         num_resamples=num_resamples,
-        level=level,
         method=method,
     )
     tail = jnp.minimum(jnp.sum(replicate <= 0), jnp.sum(replicate >= 0))
-    p_value = jnp.minimum(2.0 * (tail + 1.0) / (num_resamples + 1.0), 1.0)
-    return interval.replace(
-        p_value=jnp.where(interval.num_clusters >= 2, p_value, jnp.nan)
-    )
+    p_value = 2.0 * (tail.astype(jnp.float32) + 1.0) / (num_resamples + 1.0)
+    p_value = jnp.where(interval.num_clusters >= 2, jnp.minimum(p_value, 1.0), jnp.nan)
+    return interval.replace(level=level, p_value=p_value)
 
 
+@jax.jit
 def clustered_standard_error(
     values: ArrayLike,
     *,
@@ -193,8 +197,8 @@ def clustered_standard_error(
       >>> float(clustered_standard_error(x, cluster=jnp.array([0, 0, 1, 1])))
       0.5
     """
+    values, cluster, mask = _prepare(jnp.asarray(values), cluster, mask)
     chex.assert_rank(values, 1)
-    values, cluster, mask = _prepare(values, cluster, mask)
     index, count = cluster_partition(cluster, mask)
     weight = mask.astype(jnp.float32)
     number = jnp.sum(weight)
@@ -251,17 +255,21 @@ def _check_settings(num_resamples: int, level: float, method: str) -> None:
         raise ConfigError(f"method: expected one of {get_args(Method)}, got {method!r}")
 
 
+def _tails(level: float) -> Array:
+    return jnp.array([(1 - level) / 2, (1 + level) / 2], jnp.float32)
+
+
 def _prepare(values: Any, cluster: Any, mask: Any) -> tuple[Any, Array, Array]:
     """Arrays of one length, and a mask that also leaves out rows with a NaN.
 
     Left-out rows are set to 0 so that nothing in them reaches a statistic.
     """
-    values = jax.tree.map(jnp.asarray, values)
     number = jax.tree.leaves(values)[0].shape[0]
     chex.assert_tree_shape_prefix(values, (number,))
     cluster = jnp.arange(number) if cluster is None else jnp.asarray(cluster)
     mask = jnp.ones(number, bool) if mask is None else jnp.asarray(mask)
     chex.assert_shape([cluster, mask], (number,))
+    chex.assert_type([cluster, mask], [int, bool])
     for leaf in jax.tree.leaves(values):
         if jnp.issubdtype(leaf.dtype, jnp.inexact):
             mask = mask & ~jnp.any(jnp.isnan(leaf), axis=tuple(range(1, leaf.ndim)))
@@ -273,37 +281,36 @@ def _prepare(values: Any, cluster: Any, mask: Any) -> tuple[Any, Array, Array]:
     return jax.tree.map(clean, values), cluster, mask
 
 
-@partial(jax.jit, static_argnames=("statistic", "num_resamples", "level", "method"))
+@partial(jax.jit, static_argnames=("statistic", "num_resamples", "method"))
 def _bootstrap(
     key: Key,
     values: Any,
-    cluster: Array,
-    mask: Array,
+    cluster: ArrayLike | None,
+    mask: ArrayLike | None,
+    tails: Array,
     *,
     statistic: Statistic,
     num_resamples: int,
-    level: float,
     method: str,
 ) -> tuple[Interval, Array]:
     """The interval, and the statistic of every resample `[R, ...]`."""
+    values, cluster, mask = _prepare(values, cluster, mask)
     partition = cluster_partition(cluster, mask)
     point = statistic(values, mask.astype(jnp.float32))
     replicate = replicates(
         key, values, partition, statistic, num_resamples=num_resamples
     )
-    tails = [jnp.float32((1 - level) / 2), jnp.float32((1 + level) / 2)]
     if method == "bca":
         left_out = jackknife(values, partition, statistic)
-        tails = [bca_levels(tail, point, replicate, left_out) for tail in tails]
-    low, high = (
-        quantile(replicate, jnp.broadcast_to(tail, point.shape)) for tail in tails
-    )
+        tails = jax.vmap(bca_levels, (0, None, None, None))(
+            tails, point, replicate, left_out
+        )
+    low, high = jax.vmap(quantile, (None, 0))(replicate, tails)
     spread = partition.count >= 2
     interval = Interval(
         point=jnp.where(partition.count >= 1, point, jnp.nan),
         low=jnp.where(spread, low, jnp.nan),
         high=jnp.where(spread, high, jnp.nan),
-        level=level,
         num_values=jnp.sum(mask, dtype=jnp.int32),
         num_excluded=jnp.sum(~mask, dtype=jnp.int32),
         num_clusters=partition.count,

@@ -35,7 +35,7 @@ Statistic = Callable[[Any, Array], Array]
 """`(values, weight [N]) -> array`: what is estimated, with every value counted `weight`
 times. A value of weight 0 must not matter."""
 
-_CHUNK_ELEMENTS = 2**20
+_BLOCK_ELEMENTS = 2**20
 """Weights in memory at once: 4 MB, about a core's cache."""
 
 
@@ -109,25 +109,24 @@ def weighted_mean(values: ArrayLike, weight: Array) -> Array:
     return jnp.where(total > 0, weighted / jnp.where(total > 0, total, 1), jnp.nan)
 
 
-def resampled_weight(key: Key, partition: Partition) -> Array:
+def resampled_weight(share: Array, partition: Partition) -> Array:
     """Times that each value's cluster is among C draws of C clusters.
 
     Args:
-      key: consumed.
+      share: `[N]` float32, independent and uniform in [0, 1). C is traced and N bounds
+        it, so the first C are the draws and the others are not used.
       partition: of N values.
 
     Returns:
       `[N]` float32, 0 for values that are left out.
 
     Example:
-      >>> p = cluster_partition(jnp.array([7, 7]), jnp.array([True, True]))
-      >>> resampled_weight(jax.random.key(0), p).tolist()
-      [1.0, 1.0]
+      >>> p = cluster_partition(jnp.array([7, 7, 9]), jnp.ones(3, bool))
+      >>> resampled_weight(jnp.array([0.1, 0.4, 0.9]), p).tolist()
+      [2.0, 2.0, 0.0]
     """
     number = partition.index.shape[0]
-    # C is traced, N bounds it: draw N and let the first C count. A uniform below 1
-    # times C rounds below C; its grain of 2^-23 is no bias worth a second draw.
-    share = jax.random.uniform(key, (number,))
+    # Below 1 times C rounds below C; the grain of 2^-23 is a bias too small to see.
     draw = jnp.floor(share * partition.count.astype(jnp.float32)).astype(jnp.int32)
     counts = (jnp.arange(number) < partition.count).astype(jnp.float32)
     times = jax.ops.segment_sum(counts, draw, num_segments=number + 1)
@@ -145,7 +144,7 @@ def replicates(
     """The statistic of every resample, a few megabytes of weights at a time.
 
     Args:
-      key: consumed. Resample r has its own stream: more resamples repeat the first.
+      key: consumed.
       values: tree of `[N, ...]` arrays, finite also where left out.
       partition: of the N values.
       statistic: see `Statistic`.
@@ -161,13 +160,20 @@ def replicates(
       >>> sorted(set(r.tolist()))
       [0.0, 0.5, 1.0]
     """
+    number = partition.index.shape[0]
+    num_blocks = -(-num_resamples // _rows(number, num_resamples))
+    rows = -(-num_resamples // num_blocks)
 
-    def replicate(r: Array) -> Array:
-        weight = resampled_weight(jax.random.fold_in(key, r), partition)
-        return statistic(values, weight)
+    # One flat draw a block: a matrix of draws, or a key a resample, compiles four times
+    # as long.
+    def block(b: Array) -> Array:
+        share = jax.random.uniform(jax.random.fold_in(key, b), (rows * number,))
+        share = share.reshape(rows, number)
+        weight = jax.vmap(resampled_weight, (0, None))(share, partition)
+        return jax.vmap(statistic, (None, 0))(values, weight)
 
-    chunk = _chunk(partition.index.shape[0], num_resamples)
-    return jax.lax.map(replicate, jnp.arange(num_resamples), batch_size=chunk)
+    blocks = jax.lax.map(block, jnp.arange(num_blocks))
+    return blocks.reshape(-1, *blocks.shape[2:])[:num_resamples]
 
 
 def jackknife(values: Any, partition: Partition, statistic: Statistic) -> Array:
@@ -193,9 +199,7 @@ def jackknife(values: Any, partition: Partition, statistic: Statistic) -> Array:
         value = statistic(values, kept.astype(jnp.float32))
         return jnp.where(c < partition.count, value, jnp.nan)
 
-    return jax.lax.map(
-        without, jnp.arange(number), batch_size=_chunk(number, max(number, 1))
-    )
+    return jax.lax.map(without, jnp.arange(number), batch_size=_rows(number, number))
 
 
 def bca_levels(level: Array, point: Array, replicate: Array, left_out: Array) -> Array:
@@ -222,16 +226,18 @@ def bca_levels(level: Array, point: Array, replicate: Array, left_out: Array) ->
       >>> round(float(a), 4)
       0.9
     """
-    below = jnp.sum(replicate < point, axis=0) + jnp.sum(replicate == point, axis=0) / 2
+    center = point[None]
+    side = jnp.where(replicate < center, 1.0, jnp.where(replicate == center, 0.5, 0.0))
+    defined = jnp.sum(~jnp.isnan(replicate), axis=0).astype(jnp.float32)
     # The added half keeps z0 finite when all resamples lie on one side.
-    bias = ndtri((below + 0.5) / (jnp.sum(~jnp.isnan(replicate), axis=0) + 1.0))
+    bias = ndtri((jnp.sum(side, axis=0) + 0.5) / (defined + 1.0))
     real = ~jnp.isnan(left_out)
-    number = jnp.maximum(jnp.sum(real, axis=0), 1)
+    number = jnp.maximum(jnp.sum(real, axis=0), 1).astype(jnp.float32)
     mean = jnp.sum(jnp.where(real, left_out, 0.0), axis=0) / number
-    offset = jnp.where(real, mean - left_out, 0.0)
+    offset = jnp.where(real, mean[None] - left_out, 0.0)
     # Scaled before cubing, which would underflow for small offsets.
     scale = jnp.max(jnp.abs(offset), axis=0, initial=0.0)
-    offset = offset / jnp.where(scale > 0, scale, 1.0)
+    offset = offset / jnp.where(scale > 0, scale, 1.0)[None]
     square = jnp.sum(offset**2, axis=0)
     skew = jnp.sum(offset**3, axis=0) / jnp.where(square > 0, square, 1.0) ** 1.5
     shifted = bias + ndtri(level)
@@ -245,7 +251,7 @@ def quantile(replicate: Array, level: Array) -> Array:
 
     Args:
       replicate: `[R, ...]` float32.
-      level: `[...]` float32 in [0, 1].
+      level: `[]` or `[...]` float32 in [0, 1].
 
     Returns:
       `[...]` float32; NaN where all are NaN.
@@ -256,7 +262,7 @@ def quantile(replicate: Array, level: Array) -> Array:
     """
     ordered = jnp.sort(replicate, axis=0)
     last = jnp.maximum(jnp.sum(~jnp.isnan(replicate), axis=0) - 1, 0)
-    position = level * last.astype(jnp.float32)
+    position = jnp.broadcast_to(level, last.shape) * last.astype(jnp.float32)
     lower = jnp.floor(position)
     pick = partial(jnp.take_along_axis, ordered, axis=0)
     low = pick(lower.astype(jnp.int32)[None])[0]
@@ -264,5 +270,6 @@ def quantile(replicate: Array, level: Array) -> Array:
     return low + (high - low) * (position - lower)
 
 
-def _chunk(num_values: int, num_rows: int) -> int:
-    return max(1, min(num_rows, _CHUNK_ELEMENTS // max(num_values, 1)))
+def _rows(num_values: int, num_rows: int) -> int:
+    """Most rows of N weights in memory at once."""
+    return max(1, min(num_rows, _BLOCK_ELEMENTS // max(num_values, 1)))
