@@ -231,7 +231,7 @@ def _policy_loss(
 ) -> LossOutput:
     """Weighted negative log-likelihood minus the entropy bonus."""
     log_prob = log_probs(params, rows.feature, rows.legal)
-    taken = jnp.arange(rows.legal.shape[-1]) == rows.action[:, None]
+    taken = jnp.arange(rows.legal.shape[-1])[None] == rows.action[:, None]
     output = weighted_policy_loss(
         jnp.sum(jnp.where(taken, log_prob, 0), axis=-1), rows.weight, mask
     )
