@@ -1,151 +1,179 @@
-"""The frozen executor of this process: a decoder, its tokenizer, a sampler."""
+"""The frozen executor of this process: a decoder, its tokenizer, a batched sampler.
+
+It computes in a worker thread, so that an event loop stays free. It uses JAX: never
+call it from a callback of a running jitted program (`jerp.bridge.callback` says how).
+"""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import jax
-import jax.numpy as jnp
-import jinja2.sandbox
-import numpy as np
 
-from jerp.bridge.executor import Completion, Message, Request, request_seed
+from jerp.bridge.batching import Batcher, BatchShape
+from jerp.bridge.chat import ChatTemplate, before_stop, visible_text
+from jerp.bridge.executor import Completion, Request, Sampling, Status, request_seed
+from jerp.bridge.rows import Job
 from jerp.errors import ExecutorError
-from jerp.models.decoder import Decoder, DecoderConfig
-from jerp.models.generate import SamplingArrays, generate
+from jerp.models.decoder import DecoderConfig, cast_products
 from jerp.typing import ArrayTree
 
-__all__ = ["LoadedModel", "LocalExecutor", "render_chat"]
+__all__ = ["LoadedModel", "LocalExecutor"]
+
+Numerics = Literal["bfloat16", "float32"]
 
 
 class LoadedModel(Protocol):
-    """What an executor needs of loaded weights (`jerp.storage.weights.Weights`)."""
+    """What an executor needs of a model; `jerp.storage.weights.Weights` has it."""
 
     @property
-    def config(self) -> DecoderConfig: ...  # noqa: D102
-    @property
-    def params(self) -> ArrayTree: ...  # noqa: D102
-    @property
-    def tokenizer(self) -> Any: ...  # noqa: D102
-    @property
-    def chat_template(self) -> str: ...  # noqa: D102
-    @property
-    def stop_tokens(self) -> tuple[int, ...]: ...  # noqa: D102
-    @property
-    def fingerprint(self) -> str: ...  # noqa: D102
+    def config(self) -> DecoderConfig:
+        """Sizes."""
+        ...
 
+    @property
+    def params(self) -> ArrayTree:
+        """Variables of `jerp.models.decoder.Decoder`."""
+        ...
 
-def render_chat(template: str, messages: Sequence[Message]) -> str:
-    """The prompt text; an assistant message at the end is left open."""
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True
-    )
-    closed, prefill = list(messages), ""
-    if closed and closed[-1].role == "assistant":
-        prefill = closed.pop().content
-    text = environment.from_string(template).render(
-        messages=[{"role": m.role, "content": m.content} for m in closed],
-        add_generation_prompt=True,
-    )
-    return text + prefill
+    @property
+    def tokenizer(self) -> Any:
+        """A `tokenizers.Tokenizer`."""
+        ...
+
+    @property
+    def chat_template(self) -> str:
+        """Jinja source."""
+        ...
+
+    @property
+    def template_variables(self) -> Mapping[str, str]:
+        """Variables of the template."""
+        ...
+
+    @property
+    def stop_tokens(self) -> tuple[int, ...]:
+        """Ids that end an answer."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Weights and quantisation."""
+        ...
 
 
 class LocalExecutor:
-    """Answers requests with a decoder in this process."""
+    """Answers requests with a decoder in this process; see `Executor`.
+
+    Tokens of a completion include the stop token, or those of the stop string; text
+    includes neither. Log-probabilities are under the distribution sampled from.
+
+    Args:
+      model: loaded weights; its tokenizer decides what a token is.
+      numerics: dtype of the weights and of the products with them; sums, attention and
+        everything else are float32. `bfloat16` is the faster one where the processor
+        multiplies it natively.
+      shape: fixed shapes of the computation.
+    """
 
     def __init__(
-        self, model: LoadedModel, *, batch_size: int = 16, numerics: str = "bfloat16"
+        self,
+        model: LoadedModel,
+        *,
+        numerics: Numerics = "bfloat16",
+        shape: BatchShape | None = None,
     ):
         if not model.chat_template:
-            raise ExecutorError("the model has no chat template")
-        self._model, self._batch = model, batch_size
-        dtype = jnp.dtype(numerics)
-        self._params = jax.tree.map(
-            lambda x: x.astype(dtype) if x.ndim == 2 else x, model.params
+            raise ExecutorError(
+                "the model has no chat template: expected an instruction-tuned model"
+            )
+        shape = shape or BatchShape()
+        self._model = model
+        self._template = ChatTemplate(model.chat_template, model.template_variables)
+        params = cast_products(model.params, numerics)
+        self._batcher = Batcher(model.config, params, shape)
+        self._lock = threading.Lock()
+        self.fingerprint = (
+            f"{model.fingerprint}/{numerics}/{jax.default_backend()}/{shape.name}"
         )
-        self._generate = jax.jit(
-            partial(generate, decoder=Decoder(model.config)),
-            static_argnames=("num_steps",),
-        )
-        self._stop = jnp.asarray(model.stop_tokens, jnp.int32)
-        self.fingerprint = f"{model.fingerprint}/{numerics}/b{batch_size}"
 
     async def complete(self, requests: Sequence[Request]) -> list[Completion]:
-        """Answers all requests, same length and order."""
-        return await asyncio.to_thread(self._complete, requests)
+        """Answers all requests, same length and order.
 
-    def _complete(self, requests: Sequence[Request]) -> list[Completion]:
-        prompts = [
-            self._model.tokenizer.encode(
-                render_chat(self._model.chat_template, r.messages),
-                add_special_tokens=False,
-            ).ids
-            for r in requests
+        A request that cannot be run has status `error`. A cancelled call stops the
+        computation after the chunk under way.
+        """
+        cancelled = threading.Event()
+        try:
+            return await asyncio.to_thread(self._complete, requests, cancelled)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    def _complete(
+        self, requests: Sequence[Request], cancelled: threading.Event
+    ) -> list[Completion]:
+        prepared = [self._prepare(request) for request in requests]
+        jobs = [job for job in prepared if isinstance(job, Job)]
+        with self._lock:
+            self._batcher.run(jobs, cancelled=cancelled.is_set)
+        if cancelled.is_set():
+            return []
+        return [
+            self._finish(job, request.sampling) if isinstance(job, Job) else job
+            for job, request in zip(prepared, requests, strict=True)
         ]
-        groups: dict[tuple[int, int], list[int]] = {}
-        for i, (prompt, request) in enumerate(zip(prompts, requests, strict=True)):
-            steps = 16 * -(-request.sampling.max_tokens // 16)
-            groups.setdefault((32 * -(-len(prompt) // 32), steps), []).append(i)
-        done: dict[int, Completion] = {}
-        for (width, steps), members in groups.items():
-            for start in range(0, len(members), self._batch):
-                rows = members[start : start + self._batch]
-                done |= self._run(rows, prompts, requests, width, steps)
-        return [done[i] for i in range(len(requests))]
 
-    def _run(self, rows, prompts, requests, width, steps) -> dict[int, Completion]:
-        began = time.perf_counter()
-        padded = rows + [rows[-1]] * (self._batch - len(rows))
-        tokens = np.zeros((self._batch, width), np.int32)
-        for r, i in enumerate(padded):
-            tokens[r, : len(prompts[i])] = prompts[i]
-        sampling = [requests[i].sampling for i in padded]
-        keys = jax.vmap(jax.random.key)(
-            jnp.asarray([request_seed(requests[i]) for i in padded], jnp.uint32)
-        )
-        out = self._generate(
-            self._params,
-            keys,
-            tokens,
-            np.asarray([len(prompts[i]) for i in padded], np.int32),
-            SamplingArrays(
-                temperature=np.asarray([s.temperature for s in sampling], np.float32),
-                top_k=np.asarray([s.top_k for s in sampling], np.int32),
-                top_p=np.asarray([s.top_p for s in sampling], np.float32),
-            ),
-            self._stop,
-            num_steps=steps,
-        )
-        out = jax.tree.map(np.asarray, out)
-        seconds = (time.perf_counter() - began) / len(rows)
-        return {
-            i: self._finish(
-                requests[i],
-                len(prompts[i]),
-                out.tokens[r][out.mask[r]][: requests[i].sampling.max_tokens].tolist(),
-                out.log_prob[r].tolist(),
-                seconds,
+    def _prepare(self, request: Request) -> Job | Completion:
+        """The job of a request, or the completion that says why there is none."""
+        sampling, context = request.sampling, self._model.config.context_length
+        try:
+            text = self._template.render(request.messages)
+        except ValueError as error:
+            return Completion("", status="error", error=f"messages: {error}")
+        prompt = self._model.tokenizer.encode(text, add_special_tokens=False).ids
+        if not prompt or len(prompt) + sampling.max_tokens > context:
+            return Completion(
+                text="",
+                status="error",
+                tokens_in=len(prompt),
+                error=f"a prompt of {len(prompt)} tokens with max_tokens="
+                f"{sampling.max_tokens} does not fit the context of {context} tokens",
             )
-            for r, i in enumerate(rows)
-        }
+        return Job(
+            prompt=tuple(prompt),
+            seed=request_seed(request),
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_tokens,
+            ends=partial(self._ends, sampling),
+        )
 
-    def _finish(self, request, tokens_in, tokens, log_probs, seconds) -> Completion:
-        stopped = bool(tokens) and tokens[-1] in self._model.stop_tokens
-        text = self._model.tokenizer.decode(tokens, skip_special_tokens=True)
-        for stop in request.sampling.stop:
-            if stop in text:
-                text, stopped = text[: text.index(stop)], True
-        status = "ok" if stopped else "truncated"
+    def _ends(self, sampling: Sampling, tokens: Sequence[int]) -> bool:
+        if tokens[-1] in self._model.stop_tokens:
+            return True
+        if not sampling.stop:
+            return False
+        text = visible_text(self._model.tokenizer, tokens)
+        return before_stop(text, sampling.stop) is not None
+
+    def _finish(self, job: Job, sampling: Sampling) -> Completion:
+        text = visible_text(self._model.tokenizer, job.tokens)
+        stopped = before_stop(text, sampling.stop)
+        ended = stopped is not None or job.tokens[-1] in self._model.stop_tokens
+        status: Status = "ok" if ended else "truncated"
+        text = text if stopped is None else stopped
         return Completion(
             text=text,
             status=status if text.strip() else "empty",
-            tokens=tuple(tokens),
-            log_probs=tuple(log_probs[: len(tokens)]),
-            tokens_in=tokens_in,
-            tokens_out=len(tokens),
-            seconds=seconds,
+            tokens=tuple(job.tokens),
+            log_probs=tuple(job.log_probs),
+            tokens_in=len(job.prompt),
+            tokens_out=len(job.tokens),
+            seconds=job.seconds,
         )

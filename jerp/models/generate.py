@@ -1,8 +1,12 @@
-"""Batched sampling from a decoder as one compiled scan with a key/value cache.
+"""Batched decoding with a key/value cache: chunks of one compiled scan.
 
-Prompts are padded on the right; the generated part has a cache of its own in which
-step `t` of every row is column `t`, so that writing is one slice and the memory layout
-a row sees depends on its own length alone.
+`decode` draws a fixed number of tokens for a fixed number of rows; whoever owns the
+rows may replace finished ones between two calls. `generate` is the case in which all
+rows start together and one scan does everything.
+
+What a row draws is a function of its own prompt, key and sampling parameters, bitwise,
+as long as shapes stay the same: rows never mix, a row's memory layout depends on its
+own positions alone, and draw `n` of a row uses `fold_in(key, n)`.
 """
 
 from __future__ import annotations
@@ -10,37 +14,51 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jerp.models.decoder import Decoder, grouped_attention
-from jerp.models.sampling import sample_token
+from jerp.models.decoder import (
+    Decoder,
+    DecoderConfig,
+    grouped_attention,
+    hidden_states,
+    output_logits,
+)
+from jerp.models.sampling import SamplingRows, sample_tokens
 from jerp.typing import Array, ArrayTree, Key
 
-__all__ = ["Generated", "SamplingArrays", "generate"]
+__all__ = ["Cache", "DecodeRows", "Generated", "decode", "generate", "init_cache"]
+
+Cache = tuple[tuple[Array, Array], ...]
+"""Keys `[B, G, D, S]` and values `[B, G, S, D]` of every layer, float32."""
 
 
-class SamplingArrays(struct.PyTreeNode):
-    """Sampling parameters of every row, see `jerp.models.sampling.sample_token`.
+class DecodeRows(struct.PyTreeNode):
+    """Where each of `B` rows stands.
 
     Attributes:
-      temperature: `[B]` float32.
-      top_k: `[B]` int32.
-      top_p: `[B]` float32.
+      token: `[B]` int32, the last token, not in the cache yet.
+      position: `[B]` int32, its position; the cache holds all before it.
+      drawn: `[B]` int32, how many tokens the row has drawn so far.
+      keys: `[B]` typed keys.
+      sampling: how the rows draw.
     """
 
-    temperature: Array
-    top_k: Array
-    top_p: Array
+    token: Array
+    position: Array
+    drawn: Array
+    keys: Key
+    sampling: SamplingRows
 
 
 class Generated(struct.PyTreeNode):
-    """What was sampled.
+    """What was drawn.
 
     Attributes:
-      tokens: `[B, N]` int32; the stop token included, padding after it.
-      log_prob: `[B, N]` float32 under the distribution sampled from; 0 in padding.
+      tokens: `[B, N]` int32; behind the mask is what would have come next.
+      log_prob: `[B, N]` float32 under the distribution sampled from.
       mask: `[B, N]` bool, True up to and including the stop token.
     """
 
@@ -49,24 +67,70 @@ class Generated(struct.PyTreeNode):
     mask: Array
 
 
-def _keep(query: Array, key: Array, value: Array, cache: Any, *, mask: Array):
-    del cache
-    return grouped_attention(query, key, value, mask), (key, value)
+def init_cache(config: DecoderConfig, *, batch_size: int, capacity: int) -> Cache:
+    """An empty cache of `capacity` positions a row."""
+    heads, dim = config.num_kv_heads, config.head_dim
+    key, value = (batch_size, heads, dim, capacity), (batch_size, heads, capacity, dim)
+    return tuple((jnp.zeros(key), jnp.zeros(value)) for _ in range(config.num_layers))
 
 
-def _extend(
-    query: Array, key: Array, value: Array, cache: Any, *, mask: Array, step: Array
+def _decode_mixer(
+    query: Array, key: Array, value: Array, cache: Any, *, position: Array
 ):
-    prompt_key, prompt_value, new_key, new_value = cache
-    new_key = jax.lax.dynamic_update_slice_in_dim(new_key, key, step, axis=1)
-    new_value = jax.lax.dynamic_update_slice_in_dim(new_value, value, step, axis=1)
-    mixed = grouped_attention(
-        query,
-        jnp.concatenate([prompt_key, new_key], axis=1),
-        jnp.concatenate([prompt_value, new_value], axis=1),
-        mask,
+    rows = jnp.arange(position.shape[0])
+    keys, values = cache
+    # a row that outlived its capacity writes nowhere; its tokens are not used
+    keys = keys.at[rows, :, :, position].set(key[:, 0], mode="drop")
+    values = values.at[rows, :, position].set(value[:, 0], mode="drop")
+    mask = jnp.arange(values.shape[2])[None, None, :] <= position[:, None, None]
+    return grouped_attention(query, keys, values, mask), (keys, values)
+
+
+def decode(
+    params: ArrayTree, cache: Cache, rows: DecodeRows, *, decoder: Decoder, steps: int
+) -> tuple[Cache, DecodeRows, Array, Array]:
+    """Draws `steps` tokens for every row.
+
+    Args:
+      params: variables of `decoder`.
+      cache: holds positions `0 .. position - 1` of every row; donate it.
+      rows: where the rows stand.
+      decoder: static.
+      steps: static.
+
+    Returns:
+      `(cache, rows, tokens [B, steps], log_prob [B, steps])`.
+    """
+    chex.assert_rank([rows.token, rows.position, rows.keys], 1)
+
+    def step(carry: tuple[Cache, DecodeRows], _: None):
+        cache, rows = carry
+        hidden, cache = hidden_states(
+            decoder,
+            params,
+            rows.token[:, None],
+            rows.position[:, None],
+            cache,
+            partial(_decode_mixer, position=rows.position),
+        )
+        logits = output_logits(decoder, params, hidden[:, 0])
+        token, log_prob = sample_tokens(logits, _uniforms(rows), rows.sampling)
+        rows = rows.replace(
+            token=token, position=rows.position + 1, drawn=rows.drawn + 1
+        )
+        return (cache, rows), (token, log_prob)
+
+    (cache, rows), (tokens, log_prob) = jax.lax.scan(
+        step, (cache, rows), None, length=steps
     )
-    return mixed, (prompt_key, prompt_value, new_key, new_value)
+    return cache, rows, tokens.T, log_prob.T
+
+
+def _uniforms(rows: DecodeRows) -> Array:
+    def draw(key: Key, number: Array) -> Array:
+        return jax.random.uniform(jax.random.fold_in(key, number))
+
+    return jax.vmap(draw)(rows.keys, rows.drawn)
 
 
 def generate(
@@ -74,73 +138,46 @@ def generate(
     keys: Key,
     tokens: Array,
     length: Array,
-    sampling: SamplingArrays,
+    sampling: SamplingRows,
     stop_tokens: Array,
     *,
     decoder: Decoder,
-    num_steps: int,
+    steps: int,
 ) -> Generated:
-    """Continues every prompt by up to `num_steps` tokens.
+    """Continues every prompt by up to `steps` tokens, in one scan.
 
     Args:
       params: variables of `decoder`.
-      keys: `[B]` typed keys, one a row; step `t` of a row uses `fold_in(key, t)`, so
-        the draws of a row do not depend on its neighbours.
-      tokens: `[B, L]` int32 prompts, padded on the right with anything.
+      keys: `[B]` typed keys, one a row.
+      tokens: `[B, L]` int32 prompts, padded on the right with any token.
       length: `[B]` int32, at least 1.
-      sampling: parameters by row.
+      sampling: how the rows draw.
       stop_tokens: `[K]` int32; a row ends with the first of these it draws.
-      decoder: the module; static.
-      num_steps: static.
+      decoder: static.
+      steps: static.
 
     Returns:
-      The sampled tokens.
+      The tokens drawn.
     """
-    batch, width = tokens.shape
-    place = jnp.arange(width, dtype=jnp.int32)
-    causal = (place[None, :] <= place[:, None])[None] & (
-        place[None, None, :] < length[:, None, None]
+    chex.assert_rank([tokens, length, stop_tokens, keys], [2, 1, 1, 1])
+    positions = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
+    _, prompt = hidden_states(
+        decoder, params, tokens, jnp.broadcast_to(positions, tokens.shape)
     )
-    causal = causal | (place[None, :] == place[:, None])[None]
-    hidden, cache = decoder.apply(
-        params,
-        tokens,
-        jnp.broadcast_to(place[None], tokens.shape),
-        None,
-        partial(_keep, mask=causal),
-        method="hidden",
+    room, none = (0, steps), (0, 0)
+    cache = tuple(
+        (jnp.pad(k, (none, none, none, room)), jnp.pad(v, (none, none, room, none)))
+        for k, v in prompt
     )
-    last = jnp.take_along_axis(hidden, (length - 1)[:, None, None], axis=1)
-    empty = (batch, num_steps, *cache[0][0].shape[2:])
-    cache = tuple((k, v, jnp.zeros(empty), jnp.zeros(empty)) for k, v in cache)
-    prompt_mask = place[None] < length[:, None]
-
-    def step(carry, t):
-        cache, last, done = carry
-        logits = decoder.apply(params, last[:, 0], method="logits")
-        uniform = jax.vmap(lambda key: jax.random.uniform(jax.random.fold_in(key, t)))(
-            keys
-        )
-        token, log_prob = sample_token(
-            logits, uniform, sampling.temperature, sampling.top_k, sampling.top_p
-        )
-        new = jnp.arange(num_steps) <= t
-        mask = jnp.concatenate(
-            [prompt_mask, jnp.broadcast_to(new[None], (batch, num_steps))], axis=1
-        )
-        last, cache = decoder.apply(
-            params,
-            token[:, None],
-            (length + t)[:, None],
-            cache,
-            partial(_extend, mask=mask[:, None], step=t),
-            method="hidden",
-        )
-        out = (token, jnp.where(done, 0, log_prob), ~done)
-        done = done | jnp.any(token[:, None] == stop_tokens[None], axis=-1)
-        return (cache, last, done), out
-
-    start = (cache, last, jnp.zeros(batch, bool))
-    _, out = jax.lax.scan(step, start, jnp.arange(num_steps, dtype=jnp.int32))
-    token, log_prob, mask = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), out)
-    return Generated(tokens=token, log_prob=log_prob, mask=mask)
+    last = jnp.take_along_axis(tokens, (length - 1)[:, None], axis=1)[:, 0]
+    rows = DecodeRows(
+        token=last,
+        position=length - 1,
+        drawn=jnp.zeros_like(length),
+        keys=keys,
+        sampling=sampling,
+    )
+    _, _, drawn, log_prob = decode(params, cache, rows, decoder=decoder, steps=steps)
+    stopped = jnp.any(drawn[:, :, None] == stop_tokens[None, None], axis=-1)
+    before = jnp.cumsum(stopped, axis=1) - stopped
+    return Generated(tokens=drawn, log_prob=log_prob, mask=before == 0)

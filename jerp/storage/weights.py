@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import flax.traverse_util
+import jax
 import jax.numpy as jnp
-import numpy as np
 from tokenizers import Tokenizer
 
 from jerp.errors import UnknownNameError, WeightsError
-from jerp.models.decoder import DecoderConfig
+from jerp.models.decoder import Decoder, DecoderConfig
 from jerp.storage.folder_weights import folder_files, read_folder
 from jerp.storage.gguf_weights import read_gguf
+from jerp.storage.raw_model import RawModel
 from jerp.typing import ArrayTree
 
 __all__ = ["MODELS", "ModelInfo", "Weights", "cache_folder", "list_models"]
@@ -72,6 +75,7 @@ class Weights:
       params: float32 variables of `jerp.models.decoder.Decoder`.
       tokenizer: adds no special tokens by itself.
       chat_template: Jinja source; empty for a base model.
+      template_variables: such as `bos_token`, for templates that use them.
       stop_tokens: ids that end an answer.
       fingerprint: SHA-256 of the bytes, and their quantisation.
     """
@@ -81,6 +85,7 @@ class Weights:
     params: ArrayTree
     tokenizer: Tokenizer
     chat_template: str
+    template_variables: Mapping[str, str]
     stop_tokens: tuple[int, ...]
     fingerprint: str
 
@@ -146,22 +151,17 @@ def load_weights(path_or_name: str | Path) -> Weights:
                 f"the weights of {name!r} are not in the cache ({path}); type: "
                 f"jerp models pull {name}"
             )
-    if path.is_dir():
-        config, arrays, tokenizer, template, stops = read_folder(path)
-        digest, quantisation = _digest(folder_files(path)), "none"
-    else:
-        model = read_gguf(path)
-        config, arrays, tokenizer = model.config, model.arrays, model.tokenizer
-        template, stops = model.chat_template, model.stop_tokens
-        digest, quantisation = _digest([path]), model.quantisation
+    model = read_folder(path) if path.is_dir() else read_gguf(path)
+    digest = _digest(folder_files(path) if path.is_dir() else [path])
     return Weights(
         name=name,
-        config=config,
-        params=_variables(path, config, arrays),
-        tokenizer=tokenizer,
-        chat_template=template,
-        stop_tokens=stops,
-        fingerprint=f"sha256:{digest[:16]}/{quantisation}",
+        config=model.config,
+        params=_variables(path, model),
+        tokenizer=model.tokenizer,
+        chat_template=model.chat_template,
+        template_variables=model.template_variables,
+        stop_tokens=model.stop_tokens,
+        fingerprint=f"sha256:{digest[:16]}/{model.quantisation}",
     )
 
 
@@ -173,36 +173,17 @@ def _digest(files: list[Path]) -> str:
     return total.hexdigest()
 
 
-def _variables(
-    path: Path, config: DecoderConfig, arrays: dict[str, np.ndarray]
-) -> ArrayTree:
-    shapes = expected_shapes(config)
+def _variables(path: Path, model: RawModel) -> ArrayTree:
+    """The arrays as variables of the decoder, every shape checked."""
+    decoder, tokens = Decoder(model.config), jnp.zeros((1, 1), jnp.int32)
+    expected = jax.eval_shape(decoder.init, jax.random.key(0), tokens)
+    flat: dict[str, Any] = flax.traverse_util.flatten_dict(expected["params"], sep="/")
+    shapes = {name: tuple(leaf.shape) for name, leaf in flat.items()}
     for name, shape in shapes.items():
-        if arrays[name].shape != shape:
+        if model.arrays[name].shape != shape:
             raise WeightsError(
-                f"{path}: {name}: expected shape {shape}, got {arrays[name].shape}"
+                f"{path}: {name}: expected shape {shape}, got "
+                f"{model.arrays[name].shape}"
             )
-    params = {name: jnp.asarray(array) for name, array in arrays.items()}
+    params = {name: jnp.asarray(model.arrays[name]) for name in shapes}
     return {"params": flax.traverse_util.unflatten_dict(params, sep="/")}
-
-
-def expected_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
-    """Shape of every parameter of a decoder, by flat name."""
-    c = config
-    width = c.num_heads * c.head_dim
-    shapes: dict[str, tuple[int, ...]] = {
-        "embedding": (c.vocab_size, c.hidden_size),
-        "final_norm": (c.hidden_size,),
-    }
-    if not c.tied_embeddings:
-        shapes["unembedding"] = (c.vocab_size, c.hidden_size)
-    for i in range(c.num_layers):
-        shapes |= {
-            f"layer_{i}/attention_norm": (c.hidden_size,),
-            f"layer_{i}/qkv": (c.hidden_size, c.qkv_size),
-            f"layer_{i}/out": (width, c.hidden_size),
-            f"layer_{i}/mlp_norm": (c.hidden_size,),
-            f"layer_{i}/gate_up": (c.hidden_size, 2 * c.intermediate_size),
-            f"layer_{i}/down": (c.intermediate_size, c.hidden_size),
-        }
-    return shapes
