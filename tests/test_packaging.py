@@ -1,4 +1,5 @@
 import configparser
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,15 @@ import jerp
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "jerp", "experiments")
+
+
+def data_files(suffixes):
+    files = (p for s in ("jerp", "experiments") for p in (ROOT / s).rglob("*"))
+    return {
+        str(p.relative_to(ROOT))
+        for p in files
+        if p.name.endswith(suffixes) and "__pycache__" not in p.parts
+    }
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +70,6 @@ def run(command, folder, environment=None):
     return done.stdout
 
 
-def data_files(suffixes):
-    files = (p for s in ("jerp", "experiments") for p in (ROOT / s).rglob("*"))
-    return {
-        str(p.relative_to(ROOT))
-        for p in files
-        if p.name.endswith(suffixes) and "__pycache__" not in p.parts
-    }
-
-
 def test_the_wheel_holds_the_code_and_its_data_and_nothing_else(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     data = data_files((".py", ".html", ".typed", ".jsonl.xz"))
@@ -96,6 +97,20 @@ def test_the_installed_command_runs_from_another_folder(installed, tmp_path):
     where = installed("-c", code, folder=tmp_path, program=sys.executable)
     assert all(Path(path).is_relative_to(installed.site) for path in where.split())
     assert f"jerp    {jerp.__version__}\n" in installed("version", folder=tmp_path)
+
+
+@pytest.mark.skipif(
+    not data_files((".jsonl.xz",)), reason="the recorded stores are not made yet"
+)
+def test_the_installed_experiment_runs_from_another_folder(installed, tmp_path):
+    installed("run", "harness", "--smoke", "--out", "here", folder=tmp_path)
+    run_folder = tmp_path / "here"
+    for name in ("manifest.json", "results.json", "report.md", "view.html"):
+        assert (run_folder / name).stat().st_size > 0
+    results = json.loads((run_folder / "results.json").read_text())
+    assert set(results["domains"]) == {"coding", "research"}
+    store = results["executor"]["store"]["completion"]
+    assert store["hits"] > 0 and store["misses"] == 0
 
 
 def test_importing_jerp_is_light(installed, tmp_path):

@@ -6,6 +6,8 @@ would obey, and never read as markup.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from jerp.storage.trajectories import TrajectoryFolder
 from jerp.trajectory import Trajectory, select
 from jerp.typing import USAGE_KINDS, Outcome
 
-__all__ = ["check_table", "episode_steps", "episode_table"]
+__all__ = ["check_table", "entry_text", "episode_steps", "episode_table"]
 
 
 def check_table(folder: TrajectoryFolder) -> tuple[Table, bool]:
@@ -86,6 +88,16 @@ def episode_steps(folder: TrajectoryFolder, episode: int) -> RenderableType:
     return Group(*parts)
 
 
+def entry_text(value: Any) -> str:
+    """A transcript's entry as text: itself, or JSON without what is empty."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        empty = (None, "", [])
+        value = {k: v for k, v in value.items() if v is not False and v not in empty}
+    return json.dumps(value)
+
+
 def printable(text: str) -> Text:
     """`text` with control characters shown as escapes, and no markup."""
     shown = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
@@ -118,8 +130,7 @@ def _heading(text: str) -> Text:
 
 
 def _field(name: str, value: Any) -> Text:
-    text = value if isinstance(value, str) else f"{value}"
-    return Text.assemble((f"{name}: ", "bold"), printable(text))
+    return Text.assemble((f"{name}: ", "bold"), printable(entry_text(value)))
 
 
 def _action(folder: TrajectoryFolder, action: Any) -> str:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from jerp.errors import StorageError, TrajectoryError
+from jerp.runs.browse import entry_text
 from jerp.storage.atomic import write_bytes
 from jerp.storage.documents import read_json
 from jerp.storage.trajectories import TrajectoryFolder
@@ -201,9 +202,7 @@ def _entry(name: str, value: Any, texts: _Texts) -> Any:
     """What the page draws itself stays as it is; all else becomes a numbered text."""
     if name in ("probabilities", "verdict"):
         return value
-    if isinstance(value, Mapping):
-        value = {k: v for k, v in value.items() if v not in (None, "", [], False)}
-    return texts.number(value if isinstance(value, str) else json.dumps(value))
+    return texts.number(entry_text(value))
 
 
 def _number(value: Any) -> float | None:

@@ -3,7 +3,13 @@ import pytest
 from rich.console import Console
 
 from jerp.errors import ConfigError
-from jerp.runs.browse import check_table, episode_steps, episode_table, printable
+from jerp.runs.browse import (
+    check_table,
+    entry_text,
+    episode_steps,
+    episode_table,
+    printable,
+)
 from jerp.storage.trajectories import TrajectoryFolder, TrajectoryMeta
 from tests.storage.episodes import ACTIONS, FEATURES, episodes, texts
 
@@ -74,6 +80,18 @@ def test_check_names_what_is_damaged_and_what_is_half_written(folder):
     assert not whole
     assert "checksum differs" in " ".join(lines)
     assert lines[-1].startswith(".x.1.tmp half-written")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a\n", "a\n"),
+        ([0.5, None], "[0.5, null]"),
+        ({"claims": 0, "error": False, "missing": [], "hash": None}, '{"claims": 0}'),
+    ],
+)
+def test_an_entry_is_text_without_what_is_empty(value, text):
+    assert entry_text(value) == text
 
 
 def test_a_models_text_commands_neither_terminal_nor_markup():
