@@ -1,0 +1,199 @@
+"""AWR's weights, losses and baseline: by hand, by reference, and at their limits."""
+
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jerp.objectives.awr import (
+    awr_policy_loss,
+    awr_value_loss,
+    awr_weights,
+    effective_sample_size,
+    task_mean_baseline,
+    weighted_policy_loss,
+)
+from tests.reference import awr as reference
+
+ADVANTAGE = np.array([0.4, 0.0, -0.4, 0.9, -3.0, 0.1], np.float32)
+MASK = np.array([1, 1, 1, 1, 1, 0], bool)
+LOG_PROB = np.array([-1.0, -0.5, -2.0, -0.1, -3.0, -9.0], np.float32)
+PAPER = {"temperature": 0.2, "min_weight": 0.1, "max_weight": 10.0}
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_weights_equal_the_reference(transform, standardize):
+    keywords = {**PAPER, "standardize": standardize}
+    weight = transform(partial(awr_weights, **keywords))(ADVANTAGE, MASK)
+    expected = reference.weights(ADVANTAGE[:5], **keywords)
+    np.testing.assert_allclose(weight, [*expected, 0], rtol=1e-6)
+
+
+def test_weights_by_hand():
+    """exp(2), 1, exp(-2), and both bounds."""
+    weight = awr_weights(ADVANTAGE, MASK, **PAPER)
+    np.testing.assert_allclose(
+        weight, [7.389056, 1.0, 0.13533528, 10.0, 0.1, 0.0], rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("temperature", 1.0), ("min_weight", 0.5), ("max_weight", 2.0)],
+)
+def test_each_keyword_changes_the_weights(name, value):
+    changed = awr_weights(ADVANTAGE, MASK, **{**PAPER, name: value})
+    assert not np.allclose(changed, awr_weights(ADVANTAGE, MASK, **PAPER))
+
+
+def test_huge_advantages_neither_overflow_nor_give_nan():
+    huge = np.array([1e6, -1e6, 1e30, -1e30], np.float32)
+    with jax.debug_nans(True), jax.debug_infs(True):
+        weight = awr_weights(huge, np.ones(4, bool), **PAPER)
+    np.testing.assert_array_equal(weight, np.float32([10.0, 0.1, 10.0, 0.1]))
+
+
+def test_infinite_temperature_weighs_all_alike():
+    weight = awr_weights(ADVANTAGE, MASK, temperature=np.inf)
+    np.testing.assert_array_equal(weight, MASK.astype(np.float32))
+
+
+def test_standardized_weights_ignore_scale_and_shift_of_rewards():
+    bound = partial(awr_weights, standardize=True)
+    weight = bound(ADVANTAGE, MASK)
+    np.testing.assert_allclose(bound(50 * ADVANTAGE + 7, MASK), weight, rtol=1e-4)
+    constant = bound(np.full(6, 8.5737, np.float32), MASK)
+    np.testing.assert_allclose(constant, MASK.astype(np.float32), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"temperature": 0.0}, "temperature: expected > 0, got 0.0"),
+        ({"temperature": float("nan")}, "temperature: expected > 0"),
+        ({"min_weight": 3.0, "max_weight": 2.0}, "expected 0 <= min <= max, got 3.0"),
+    ],
+)
+def test_bad_keywords_are_named(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        awr_weights(ADVANTAGE, MASK, **keywords)
+
+
+def test_policy_loss_by_hand():
+    output = awr_policy_loss(LOG_PROB, ADVANTAGE, MASK, **PAPER)
+    weight = [7.389056, 1.0, 0.13533528, 10.0, 0.1]
+    expected = -np.dot(weight, LOG_PROB[:5]) / 5
+    np.testing.assert_allclose(output.loss.value(), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        output.metrics["weight"].value(), np.mean(weight), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        output.metrics["negative_log_likelihood"].value(), 6.6 / 5, rtol=1e-6
+    )
+    cloning = awr_policy_loss(LOG_PROB, ADVANTAGE, MASK, temperature=np.inf)
+    np.testing.assert_allclose(cloning.loss.value(), 6.6 / 5, rtol=1e-6)
+    scaled = awr_policy_loss(LOG_PROB, ADVANTAGE, MASK, **PAPER, standardize=True)
+    assert not np.allclose(scaled.loss.value(), expected)
+
+
+def test_losses_add_across_microbatches():
+    def halves(function, *arrays):
+        parts = [function(*(a[i : i + 3] for a in arrays)) for i in (0, 3)]
+        return jax.tree.map(jnp.add, *parts)
+
+    weight = awr_weights(ADVANTAGE, MASK, **PAPER)
+    for function, arrays in (
+        (weighted_policy_loss, (LOG_PROB, weight, MASK)),
+        (awr_value_loss, (LOG_PROB, ADVANTAGE, MASK)),
+    ):
+        chex.assert_trees_all_close(
+            halves(function, *arrays), function(*arrays), rtol=1e-6
+        )
+
+
+def test_value_loss_by_hand(transform):
+    value, target = np.array([1.0, 2.0, 9.0], np.float32), np.float32([3.0, 1.0, 0.0])
+    mask = np.array([1, 1, 0], bool)
+    output = transform(awr_value_loss)(value, target, mask)
+    np.testing.assert_allclose(output.loss.total, 2.5)
+    np.testing.assert_allclose(output.loss.weight, 2.0)
+    np.testing.assert_allclose(output.loss.value(), 1.25)
+
+
+def test_gradients_reach_the_learner_alone_and_not_the_padding():
+    @jax.jit
+    def both(log_prob, advantage):
+        def loss(log_prob, advantage):
+            policy = awr_policy_loss(log_prob, advantage, MASK, **PAPER).loss
+            value = awr_value_loss(log_prob, advantage, MASK).loss
+            return policy.value() + value.value()
+
+        return jax.value_and_grad(loss, argnums=(0, 1))(log_prob, advantage)
+
+    value, (by_log_prob, by_advantage) = both(LOG_PROB, ADVANTAGE)
+    weight = np.asarray(awr_weights(ADVANTAGE, MASK, **PAPER))[:5]
+    expected = (-weight + LOG_PROB[:5] - ADVANTAGE[:5]) / 5
+    np.testing.assert_allclose(by_log_prob, [*expected, 0], rtol=1e-5)
+    np.testing.assert_array_equal(by_advantage, np.zeros(6))
+    for poison in (np.nan, 1e30):
+        dirty = both(
+            np.where(MASK, LOG_PROB, np.float32(poison)),
+            np.where(MASK, ADVANTAGE, np.float32(poison)),
+        )
+        chex.assert_trees_all_close(dirty, (value, (by_log_prob, by_advantage)))
+
+
+RETURNS = np.array([0.9, 0.5, 0.1, 0.2, 0.3, 0.7, np.nan], np.float32)
+TASKS = np.array([41, 41, 41, -7, -7, 3, 41], np.int32)
+VALID = np.array([1, 1, 1, 1, 1, 1, 0], bool)
+
+
+@pytest.mark.parametrize("leave_one_out", [False, True])
+def test_baseline_equals_the_reference(transform, leave_one_out):
+    bound = partial(task_mean_baseline, leave_one_out=leave_one_out)
+    baseline = transform(bound)(RETURNS, TASKS, VALID)
+    expected = reference.task_mean_baseline(RETURNS[:6], TASKS[:6], leave_one_out)
+    np.testing.assert_allclose(baseline, [*expected, 0], rtol=1e-6)
+
+
+def test_baseline_identities():
+    """Leave-one-out is n / (n - 1) times the mean's advantage; alone: none at all."""
+    mean = RETURNS - task_mean_baseline(RETURNS, TASKS, VALID)
+    left_out = RETURNS - task_mean_baseline(RETURNS, TASKS, VALID, leave_one_out=True)
+    np.testing.assert_allclose(left_out[:3], 1.5 * mean[:3], atol=1e-6)
+    np.testing.assert_allclose(left_out[3:5], 2.0 * mean[3:5], atol=1e-6)
+    np.testing.assert_allclose([mean[5], left_out[5]], [0, 0], atol=1e-7)
+    relabelled = task_mean_baseline(RETURNS, 1000 - 3 * TASKS, VALID)
+    np.testing.assert_allclose(
+        relabelled, task_mean_baseline(RETURNS, TASKS, VALID), rtol=1e-6
+    )
+
+
+def test_effective_sample_size_by_hand(transform):
+    weight = np.array([3.0, 1.0, 0.0, np.nan], np.float32)
+    mask = np.array([1, 1, 1, 0], bool)
+    size = transform(effective_sample_size)(weight, mask)
+    np.testing.assert_allclose(size, 1.6, rtol=1e-6)
+    assert effective_sample_size(weight, np.zeros(4, bool)) == 0
+
+
+FINITE = st.floats(-4, 4, width=32)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(FINITE, min_size=8, max_size=8), st.floats(0.25, 4.0, width=32))
+def test_weights_are_monotone_bounded_and_equivariant(advantage, temperature):
+    advantage, mask = np.array(advantage, np.float32), np.ones(8, bool)
+    weight = np.asarray(awr_weights(advantage, mask, temperature=temperature))
+    order = np.argsort(advantage, kind="stable")
+    assert (np.diff(weight[order]) >= 0).all()
+    assert ((weight >= 0) & (weight <= 20)).all()
+    permuted = awr_weights(advantage[order], mask, temperature=temperature)
+    np.testing.assert_array_equal(permuted, weight[order])
+    size = float(effective_sample_size(weight, mask))
+    assert 1 - 1e-5 <= size <= 8 * (1 + 1e-5)
