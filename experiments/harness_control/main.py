@@ -56,7 +56,7 @@ def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, A
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
     with (
-        open_run(config.folder, _identity(config)),
+        open_run(config.folder, _identity(config), seeds=range(config.seeds)),
         open_executor(config.executor, config.folder, console) as executor,
     ):
         results: dict[str, Any] = {

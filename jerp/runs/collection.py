@@ -220,8 +220,6 @@ def _open_folder(
     plan: EpisodePlan,
     meta: dict[str, Any],
 ) -> TrajectoryFolder:
-    if (folder / "meta.json").exists():
-        return TrajectoryFolder.open(folder)
     keys = dict(zip(plan.task_id.tolist(), (t.key for t in plan.tasks), strict=True))
     return TrajectoryFolder.create(
         folder,
