@@ -10,6 +10,8 @@ import ast
 import cmath
 import math
 
+from jerp.bridge.python_source import parse_python
+
 __all__ = ["literals_match", "read_literal"]
 
 RELATIVE_TOLERANCE, ABSOLUTE_TOLERANCE = 1e-9, 1e-12
@@ -30,7 +32,7 @@ def read_literal(text: str) -> object:
       ValueError: `text` is not a literal, or nested too deeply to read.
     """
     try:
-        tree = _SpecialFloats().visit(ast.parse(text.strip(), mode="eval"))
+        tree = _SpecialFloats().visit(parse_python(text.strip(), mode="eval"))
         return ast.literal_eval(tree)
     except (SyntaxError, TypeError, MemoryError, RecursionError, ValueError) as error:
         raise ValueError(f"not a Python literal: {text[:80]!r}") from error

@@ -7,9 +7,8 @@ fails is what a revision hears of.
 from __future__ import annotations
 
 import ast
-import threading
-import warnings
 
+from jerp.bridge.python_source import parse_python
 from jerp.records import Criterion
 
 __all__ = ["MAX_CHARACTERS", "public_criteria"]
@@ -19,7 +18,6 @@ ALLOWED_IMPORTS = frozenset({"math", "re", "string", "itertools", "functools"})
 FORBIDDEN_NAMES = frozenset(
     {"open", "exec", "eval", "compile", "input", "globals", "locals", "breakpoint"}
 )
-_WARNINGS = threading.Lock()
 
 
 def public_criteria(code: str, name: str, arity: int) -> tuple[Criterion, ...]:
@@ -44,20 +42,16 @@ def _criterion(name: str, holds: bool, otherwise: str) -> Criterion:
     return Criterion(name, float(holds), 1.0, detail="" if holds else otherwise)
 
 
-def _parse(code: str) -> tuple[ast.Module | None, str]:
+def _parse(code: str) -> tuple[ast.AST | None, str]:
     try:
-        # A model's "\d" is no warning of this process. The filters are the process's,
-        # and domains judge in threads: hence the lock.
-        with _WARNINGS, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(code), ""
+        return parse_python(code), ""
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # The parser's own message differs between versions of Python
         return None, "SyntaxError"
 
 
-def _defines(tree: ast.Module, name: str, arity: int) -> bool:
-    functions = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
+def _defines(tree: ast.AST, name: str, arity: int) -> bool:
+    functions = [n for n in getattr(tree, "body", []) if isinstance(n, ast.FunctionDef)]
     named = [f.args for f in functions if f.name == name]
     return len(named) == 1 and len(named[0].posonlyargs + named[0].args) == arity
 
