@@ -56,7 +56,7 @@ def _defines(tree: ast.AST, name: str, arity: int) -> bool:
     return len(named) == 1 and len(named[0].posonlyargs + named[0].args) == arity
 
 
-def _plain(tree: ast.Module) -> bool:
+def _plain(tree: ast.AST) -> bool:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = {alias.name for alias in node.names}
