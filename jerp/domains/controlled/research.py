@@ -2,9 +2,10 @@
 
 What is real: passages come from BM25 over the corpus; call-tool searches the passages
 in hand; check applies the public part of the verifier's rubric; the answer's words are
-the executor's. What the harness does for the executor: its turn is begun with "The
-answer is", and it cites the first passage in hand with a sentence that holds every word
-the answer adds to the question; an answer found nowhere is left without a source.
+the executor's. What the harness does for the executor: it begins its turn with an open
+quotation, which ends at the closing mark, and it cites the first passage in hand with a
+sentence that holds every word the answer adds to the question; an answer found in none
+is left without a source.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ import numpy as np
 from jerp.bridge.executor import Completion, Message, Request, Sampling
 from jerp.domains.base import ControlledDomain, Feedback, Workspace
 from jerp.domains.controlled import research_rubric as rubric
-from jerp.domains.controlled.research_corpus import terms
+from jerp.domains.controlled.research_corpus import terms, words
 from jerp.domains.controlled.research_tasks import generate
 from jerp.harness.actions import Action
 from jerp.records import Criterion, ProcessStep, Task, Verdict
 
 __all__ = ["ResearchDomain"]
 
-INSTRUCTION = "Answer in a few words, from the notes."
-PREFILL = "The answer is"
-SAMPLING = Sampling(temperature=0.7, max_tokens=16, stop=("\n",))
+INSTRUCTION = "Use the notes to answer."
+PREFILL = 'According to the notes, the answer is "'
+SAMPLING = Sampling(temperature=0.8, max_tokens=12, stop=("\n", '"'))
 KINDS = {"year": "a year", "number": "a number", "name": "a name", "word": "a word"}
 
 
@@ -78,8 +79,8 @@ class ResearchDomain(ControlledDomain):
     def request(self, workspace: Workspace, action: int) -> Request | None:
         """A draft asks the question over the passages in hand; a revision adds a hint.
 
-        The hint is a function of the task and of which part of the rubric failed; the
-        rejected answer is not repeated, because a small model then repeats it too.
+        The hint is a function of the task alone, so that revisions repeat requests; the
+        rejected answer is left out, because a small model then repeats it too.
         """
         if action not in (Action.DRAFT, Action.REVISE):
             return None
@@ -161,21 +162,23 @@ def _retrieve(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
 
 
 def _search(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    """Keeps the sentences in hand that share most of the question's terms."""
+    """Keeps the best sentences in hand: by shared names and years, then other words."""
     asked = set(terms(w.task.prompt))
+    names = set(words(rubric.subject(w.task)))
     passages = w.task.payload["passages"]
-    overlap = {
-        (number, sentence): len(asked & set(terms(sentence)))
+    hits = {
+        (number, sentence): asked & set(terms(sentence))
         for number in _memory(w).hand
         for sentence in passages[number - 1]
     }
-    best = max(overlap.values())
+    rank = {place: (len(shared & names), len(shared)) for place, shared in hits.items()}
+    best = max(rank.values())
     kept: dict[int, list[str]] = {}
-    for (number, sentence), shared in overlap.items():
-        if shared == best:
+    for number, sentence in hits:
+        if rank[number, sentence] == best:
             kept.setdefault(number, []).append(sentence)
     shown = tuple(_shown(n, sentences) for n, sentences in kept.items())
-    after = replace(w, passages=shown, tested=True, support=best / len(asked))
+    after = replace(w, passages=shown, tested=True, support=best[1] / len(asked))
     step = ProcessStep(
         "call-tool",
         arguments=f"{' '.join(sorted(asked))} in {_memory(w).hand}",
@@ -192,13 +195,9 @@ def _write(
     revises = action == Action.REVISE
     draft = _cite(w, completion.text)
     after = replace(
-        w,
-        draft=draft,
-        revisions=w.revisions + revises,
-        feedback=None,
-        checked=False,
-        coverage=0.0,
-        missing_share=1.0,
+        w.with_draft(draft, revises=revises),
+        tested=w.tested,
+        support=w.support,
         extra=_memory(w)._replace(asked=_ask(w)),
     )
     passages, hint = _ask(w)
@@ -212,11 +211,11 @@ def _write(
 
 
 def _check(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    """The public criteria; what failed first becomes the hint of a revision."""
+    """The public criteria; a failure becomes the hint of a revision."""
     score = rubric.public_scores(w.task, w.draft, _memory(w).hand)
     missing = tuple(name for name in rubric.PUBLIC if not score[name])
     coverage = 1 - len(missing) / len(rubric.PUBLIC)
-    hint = _hint(w.task, missing[0]) if missing else ""
+    hint = _hint(w.task) if missing else ""
     after = replace(
         w,
         checked=True,
@@ -252,10 +251,9 @@ def _ask(w: Workspace) -> tuple[tuple[str, ...], str]:
     return w.passages, "" if w.feedback is None else w.feedback.text
 
 
-def _hint(task: Task, missing: str) -> str:
+def _hint(task: Task) -> str:
+    """What a failed check asks for: one text a task, whichever criterion failed."""
     kind = KINDS[task.payload["kind"]]
-    if missing == "form":
-        return f"Give only {kind}."
     return f"Copy {kind} from a note about {rubric.subject(task)}."
 
 

@@ -46,7 +46,8 @@ _STOP = frozenset(
     for line in (
         ("a", "an", "and", "as", "at", "be", "by", "did", "do", "does", "for", "from"),
         ("had", "has", "have", "how", "in", "is", "it", "many", "of", "on", "that"),
-        ("the", "to", "was", "were", "what", "when", "which", "who", "with"),
+        ("says", "the", "to", "until", "was", "were", "what", "when", "which", "who"),
+        ("held", "with"),
     )
     for word in line
 )

@@ -14,9 +14,11 @@ from jerp.domains.controlled.research_rubric import (
     WEIGHTS,
     parse_draft,
 )
+from jerp.domains.explore import explore
 from jerp.harness.actions import NUM_ACTIONS, Action
 from jerp.harness.state import NUM_FEATURES
 from jerp.records import Task
+from tests.domains.cheats import LIMIT, at_random, mean_score, thorough
 
 O, R, T, D, C, V, S = Action  # noqa: E741
 DOMAIN = ResearchDomain()
@@ -125,6 +127,17 @@ def test_retrieving_climbs_the_ladder_once():
     assert second.trace[-1].gathers_evidence and second.trace[-1].new_facts == 2
 
 
+def test_searching_puts_names_before_other_shared_words():
+    passages = [
+        ["Harlow Bridge has arches, many arches.", "It has 7 arches."],
+        ["Old Harlow Bridge crosses the river in 9 spans."],
+    ]
+    task = replace(TASK, payload=dict(TASK.payload, passages=passages))
+    w = play(task, (O, R, R, T))
+    assert w.passages == ("[2] Old Harlow Bridge crosses the river in 9 spans.",)
+    assert w.support == pytest.approx(3 / 4)
+
+
 def test_searching_keeps_the_sentences_with_most_of_the_questions_words():
     w = play(TASK, (O, R, R, T))
     assert w.passages == ("[2] Old Harlow Bridge has 9 arches.",)
@@ -148,14 +161,19 @@ def test_the_prompt_holds_passages_question_and_after_a_failed_check_a_hint():
     assert "Old Harlow Bridge" in checked.feedback.text
 
 
-def test_equal_findings_ask_the_same_whatever_the_rejected_answer():
-    texts = {
-        DOMAIN.request(play(TASK, (O, R, D, C), answer), V)
-        for answer in ("7", "7.", "12")
-    }
-    long_answer = play(TASK, (O, R, D, C), "I am not sure " * 4)
-    assert long_answer.feedback.text == "Give only a number."
-    assert len(texts) <= 2
+def test_a_revision_asks_the_same_whatever_failed_and_was_rejected():
+    answers = (
+        "7",
+        "7.",
+        "12",
+        "",
+        "I am not sure at all of what to say here",
+        "9 or 7",
+    )
+    drafts = [play(TASK, (O, R, D, C), answer) for answer in answers]
+    assert all(w.feedback.failed for w in drafts)
+    assert len({DOMAIN.request(w, V) for w in drafts}) == 1
+    assert DOMAIN.request(drafts[0], V) != DOMAIN.request(play(TASK, (O, R)), D)
 
 
 def test_a_revision_that_would_repeat_its_request_is_not_offered():
@@ -272,6 +290,33 @@ def test_a_check_reports_what_the_verifier_will_find(tasks):
             missing = tuple(name for name in PUBLIC if not judged[name])
             assert w.trace[-1].missing == missing
             assert w.feedback.failed == bool(missing)
+
+
+def random_word_of_the_passages(workspace, request, rng):
+    return " " + rng.choice(" ".join(workspace.passages).split())
+
+
+@pytest.mark.parametrize("choose", [thorough, at_random])
+def test_a_random_word_of_the_passages_earns_next_to_nothing(tasks, choose):
+    assert mean_score(DOMAIN, tasks, random_word_of_the_passages, choose) < LIMIT
+
+
+def test_requests_within_reach_are_few(tasks):
+    """Counted by `python -m pytest -rP`; the worst case is an executor always wrong."""
+    executor = Wrong()
+    reach = explore(DOMAIN, tasks, (0,), executor)
+    print(f"{reach.requests / len(tasks):.1f} requests a task, all answers wrong")
+    assert reach.requests <= 10 * len(tasks)
+    assert max(t.requests for t in reach.tasks) <= 16
+
+
+class Wrong:
+    """An executor whose every answer fails the check: everything comes into reach."""
+
+    fingerprint = "wrong"
+
+    async def complete(self, requests):
+        return [Completion(" nobody knows") for _ in requests]
 
 
 def test_features_are_in_range_and_follow_the_workspace():
