@@ -1,15 +1,14 @@
 """Probe worlds: each isolates one thing that a learner must get right.
 
-Two actions, at most `num_steps` steps, all else constant. A learner that fails on one
-of them has the fault that its name says: `action` tests the policy gradient, `matching`
-the use of the observation, `delayed` credit over time, `constant` that nothing is
-learned from nothing.
+Two actions, episodes of fixed length, a reward at the last step alone. A learner that
+fails on one of them has the fault that its name says: `action` tests the policy
+gradient, `matching` the use of the observation, `delayed` credit over time, `constant`
+that nothing is learned from nothing. The probes are tasks of one world.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,16 +21,21 @@ from jerp.typing import USAGE_KINDS, Array, Key, Outcome
 __all__ = ["PROBES", "Probe", "ProbeParams", "ProbeState", "probe_params"]
 
 PROBES = ("constant", "action", "matching", "delayed")
+"""Rewarded: always; a last action of 1; a last action equal to the cue; a first action
+of 1."""
+
 NUM_ACTIONS = 2
 
 
 class ProbeParams(struct.PyTreeNode):
-    """One task; leaves `[]` float32, or `[N]` for `N` tasks.
+    """One task; leaves `[]`, or `[N]` for `N` tasks.
 
     Attributes:
-      scale: what a rewarded step brings.
+      kind: int32, index in `PROBES`.
+      scale: float32, what a rewarded step brings.
     """
 
+    kind: Array
     scale: Array
 
 
@@ -49,30 +53,30 @@ class ProbeState(struct.PyTreeNode):
     first: Array
 
 
-def probe_params(num_tasks: int = 1) -> ProbeParams:
-    """`num_tasks` equal tasks with rewards of 1."""
-    return ProbeParams(scale=jnp.ones(num_tasks))
+def probe_params(*kinds: str) -> ProbeParams:
+    """One task a name, with rewards of 1.
+
+    Raises:
+      UnknownNameError: a name is not in `PROBES`.
+    """
+    for kind in kinds:
+        if kind not in PROBES:
+            raise UnknownNameError("probe", kind, PROBES)
+    return ProbeParams(
+        kind=jnp.asarray([PROBES.index(kind) for kind in kinds], jnp.int32),
+        scale=jnp.ones(len(kinds)),
+    )
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A probe world.
-
-    Observation `[3]`: cue 0, cue 1, share of steps done.
+    """The probe world. Observation `[3]`: cue is 0, cue is 1, share of steps done.
 
     Attributes:
-      kind: "constant" rewards every last step; "action" rewards action 1 at it;
-        "matching" rewards the action that equals the cue; "delayed" rewards, at the
-        last step, that the first action was 1.
       num_steps: length of every episode.
     """
 
-    kind: Literal["constant", "action", "matching", "delayed"]
-    num_steps: int = 1
-
-    def __post_init__(self):
-        if self.kind not in PROBES:
-            raise UnknownNameError("probe", self.kind, PROBES)
+    num_steps: int = 2
 
     def reset(self, key: Key, params: ProbeParams) -> tuple[ProbeState, TimeStep]:
         """Draws the cue."""
@@ -89,30 +93,25 @@ class Probe:
         """Counts the step and rewards the last one."""
         del key
         first = jnp.where(state.step == 0, action, state.first)
-        rewarded = {
-            "constant": jnp.ones((), bool),
-            "action": action == 1,
-            "matching": action == state.cue,
-            "delayed": first == 1,
-        }[self.kind]
+        rewarded = jnp.stack(
+            [jnp.ones((), bool), action == 1, action == state.cue, first == 1]
+        )[params.kind]
         after = state.replace(step=state.step + 1, first=first)
         last = after.step >= self.num_steps
         return after, self._time_step(after, (last & rewarded) * params.scale)
 
     def _time_step(self, state: ProbeState, reward: Array) -> TimeStep:
         ended = state.step >= self.num_steps
-        cue = jnp.arange(NUM_ACTIONS) == state.cue
-        done = jnp.append(cue.astype(jnp.float32), state.step / self.num_steps)
+        cue = (jnp.arange(2) == state.cue).astype(jnp.float32)
+        outcome = jnp.where(reward > 0, Outcome.SUCCESS, Outcome.FAILURE)
         return TimeStep(
-            observation=done,
+            observation=jnp.append(cue, state.step / self.num_steps),
             legal=jnp.broadcast_to(~ended, NUM_ACTIONS),
             reward=reward,
             terminated=ended,
             truncated=jnp.zeros((), bool),
-            outcome=jnp.where(reward > 0, Outcome.SUCCESS, Outcome.FAILURE).astype(
-                jnp.int32
-            ),
+            outcome=outcome.astype(jnp.int32),
             score=jnp.clip(reward, 0, 1),
-            anchor=state.step * NUM_ACTIONS + state.cue,
+            anchor=state.step * 6 + (state.first + 1) * 2 + state.cue,
             usage=jnp.zeros(len(USAGE_KINDS)),
         )

@@ -1,0 +1,94 @@
+"""Rollouts keep the trajectory contract, whatever shares their batch."""
+
+from functools import partial
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+from jerp.envs.harness_sim import HarnessSim, simulated_tasks
+from jerp.harness.baselines import uniform_policy
+from jerp.rollout.scan import rollout
+from jerp.typing import Outcome
+
+ENV, TASKS, POLICY = HarnessSim(), simulated_tasks(3), uniform_policy()
+
+
+@partial(jax.jit, static_argnames=("batch_size", "num_steps"))
+@chex.assert_max_traces(n=3)
+def batch(key, batch_size, num_steps):
+    """Three shapes are used below, with several keys: three traces."""
+    return rollout(
+        key, ENV, TASKS, POLICY, (), num_steps=num_steps, batch_size=batch_size
+    )
+
+
+def play(batch_size, num_steps, seed=0):
+    return jax.tree.map(np.asarray, batch(jax.random.key(seed), batch_size, num_steps))
+
+
+@pytest.fixture(scope="module")
+def full():
+    return play(9, 10)
+
+
+def test_ids(full):
+    np.testing.assert_array_equal(full.task_id, [0, 1, 2] * 3)
+    np.testing.assert_array_equal(full.group_id, full.task_id)
+    np.testing.assert_array_equal(full.seed, np.repeat([0, 1, 2], 3))
+
+
+def test_an_episode_does_not_depend_on_its_batch(full):
+    small = play(4, 10)
+    chex.assert_trees_all_equal(small, jax.tree.map(lambda x: x[:4], full))
+
+
+def test_the_documented_loop_gives_the_same_episode(full):
+    """Step by step on the host, with the keys that the docstring promises."""
+    index = 4
+    policy_key, env_key = (
+        jax.random.fold_in(half, index) for half in jax.random.split(jax.random.key(0))
+    )
+    task = jax.tree.map(lambda x: x[index % 3], TASKS)
+    step, policy = jax.jit(ENV.step), jax.jit(POLICY)
+    state, now = ENV.reset(jax.random.fold_in(env_key, 0), task)
+    for t in range(10):
+        if now.terminated | now.truncated:
+            assert not full.mask[index, t:].any()
+            break
+        np.testing.assert_allclose(full.observation[index, t], now.observation)
+        np.testing.assert_array_equal(full.legal[index, t], now.legal)
+        action, log_prob = policy(
+            (), jax.random.fold_in(policy_key, t), now.observation, now.legal
+        )
+        assert full.action[index, t] == action
+        np.testing.assert_allclose(full.log_prob[index, t], log_prob, rtol=1e-6)
+        assert full.anchor[index, t] == now.anchor
+        state, now = step(jax.random.fold_in(env_key, t + 1), state, action, task)
+        np.testing.assert_allclose(full.reward[index, t], now.reward, rtol=1e-6)
+        np.testing.assert_array_equal(full.usage[index, t], now.usage)
+    np.testing.assert_allclose(full.final_observation[index], now.observation)
+    np.testing.assert_allclose(full.score[index], now.score, rtol=1e-6)
+    assert full.outcome[index] == now.outcome
+
+
+def test_padding_is_zero(full):
+    assert not full.mask.all()
+    for name in ("observation", "action", "reward", "anchor", "usage", "log_prob"):
+        assert not getattr(full, name)[~full.mask].any(), name
+
+
+def test_an_episode_that_is_not_over_is_truncated(full):
+    short = play(9, 3)
+    over = full.mask.sum(1) <= 3
+    assert 0 < over.sum() < 9
+    np.testing.assert_array_equal(short.truncated[:, -1], ~over)
+    np.testing.assert_array_equal(short.outcome[~over], Outcome.TRUNCATED)
+    np.testing.assert_array_equal(short.outcome[over], full.outcome[over])
+    assert not short.score[~over].any()
+    np.testing.assert_array_equal(short.action, full.action[:, :3])
+
+
+def test_keys_matter(full):
+    assert not np.array_equal(play(9, 10, seed=1).action, full.action)
