@@ -36,7 +36,7 @@ def test_cheat_earns_next_to_nothing(domain, tasks, name):
 
 def test_no_constant_template_earns_anything_to_speak_of(domain, tasks):
     earned = {
-        text: mean_score(domain, tasks[::2], constant(text), thorough)
+        text: mean_score(domain, tasks[::4], constant(text), thorough)
         for text in TEMPLATES[domain.name]
     }
     assert max(earned.values()) < LIMIT, earned
