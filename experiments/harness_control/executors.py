@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,6 +42,8 @@ class OpenExecutor:
                 }
                 for kind in ("completion", "verdict")
             },
+            "diversity": asdict(stats.diversity),
+            "problems": list(self.store.problems),
         }
 
 

@@ -56,7 +56,7 @@ def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, A
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
     with (
-        open_run(config.folder, _identity(config), seeds=range(config.seeds)),
+        open_run(config.folder, _identity(config), seeds=[*range(config.seeds)]),
         open_executor(config.executor, config.folder, console) as executor,
     ):
         results: dict[str, Any] = {
@@ -92,6 +92,9 @@ def _one(
     name: str, config: HarnessConfig, executor: OpenExecutor, progress: Progress
 ) -> dict[str, Any]:
     domain = make_domain(name, executor.store)
+    if config.executor != "recorded":
+        for protection, how in domain.preflight().items():
+            progress.console.print(f"{name}: sandbox protects {protection}: {how}")
     tasks = domain.generate(config.generator_seed, NUM_TASKS)
     run = DomainRun(
         domain=domain,

@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from rich import box
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 __all__ = ["ARM_LABELS", "comparison_rows", "render_tables", "write_report"]
 
@@ -35,6 +38,7 @@ COLUMNS = (
     "tokens",
     "invalid",
 )
+TERMINAL_COLUMNS = ("arm", "Q", "Q - base", "HMS", "steps", "calls", "tokens", "bad")
 
 
 def _interval(value: dict[str, float], digits: int = 3, sign: bool = False) -> str:
@@ -84,21 +88,34 @@ def _event_rows(
     return ("arm", *names), rows
 
 
-def render_tables(results: dict[str, Any]) -> list[Table]:
-    """The comparison, one table a domain."""
-    tables = []
+def render_tables(results: dict[str, Any]) -> list[RenderableType]:
+    """The comparison at the width of a terminal, one group a domain."""
+    parts = []
     for name, domain in results["domains"].items():
-        table = Table(
-            title=f"{name}: {_caption(results, domain)}", title_justify="left"
-        )
-        for column in COLUMNS:
-            table.add_column(column, justify="left" if column == "arm" else "right")
-        for row in comparison_rows(domain):
-            table.add_row(*row)
-        table.caption = support_line(domain)
-        table.caption_justify = "left"
-        tables.append(table)
-    return tables
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        for column in TERMINAL_COLUMNS:
+            table.add_column(
+                column, justify="left" if column == "arm" else "right", no_wrap=True
+            )
+        for arm_name, arm in domain["arms"].items():
+            table.add_row(*_terminal_row(arm_name, arm))
+        title = Text(f"{name}: {_caption(results, domain)}", style="bold")
+        parts.append(Group(title, table, Text(support_line(domain)), Text()))
+    return parts
+
+
+def _terminal_row(name: str, arm: dict[str, Any]) -> tuple[str, ...]:
+    difference = arm.get("difference")
+    return (
+        ARM_LABELS[name],
+        _interval(arm["q"], digits=2),
+        _interval(difference["q"], digits=2, sign=True) if difference else "",
+        f"{arm['hms']['point']:.2f}",
+        f"{arm['steps']['point']:.1f}",
+        f"{arm['calls']['point']:.2f}",
+        f"{arm['tokens']['point']:.0f}",
+        str(arm["invalid"]),
+    )
 
 
 def _caption(results: dict[str, Any], domain: dict[str, Any]) -> str:
@@ -158,15 +175,20 @@ def write_report(results: dict[str, Any], folder: Path) -> Path:
 
 
 def _store_paragraph(results: dict[str, Any]) -> str:
+    executor = results["executor"]
     lines = [
         f"{kind}s: {count['hits']} hits, {count['misses']} misses, "
         f"{count['distinct']} distinct"
-        for kind, count in results["executor"]["store"].items()
+        for kind, count in executor["store"].items()
     ]
+    diversity = executor["diversity"]
     return (
-        f"Response store: {'; '.join(lines)}. Rollout number r of a task asks with "
-        f"sample index r mod {results['sizes']['samples']} in every arm (common random "
-        "numbers).\n"
+        f"Response store: {'; '.join(lines)}. Of {diversity['prompts']} prompts asked "
+        f"with several sample indices {diversity['identical']} gave one text only "
+        f"({100 * diversity['distinct_share']:.0f}% of samples are distinct texts). "
+        f"Rollout number r of a task asks with sample index r mod "
+        f"{results['sizes']['samples']} in every arm (common random numbers).\n"
+        + "".join(f"\n**{problem}**\n" for problem in executor["problems"])
     )
 
 
