@@ -1,0 +1,236 @@
+"""The decoder against hand results, loops in float64, and a torch implementation."""
+
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jerp.errors import ConfigError
+from jerp.models import decoder
+from jerp.models.decoder import Decoder, DecoderConfig
+from tests.models.tiny import CONFIG, DECODER, hub_config, hub_weights, random_params
+from tests.reference import decoder as reference
+
+GOLDEN = json.loads(
+    (Path(__file__).parents[1] / "golden" / "llama_logits.json").read_text()
+)
+
+forward = jax.jit(DECODER.apply)
+
+
+def normal(seed, *shape):
+    return jax.random.normal(jax.random.key(seed), shape)
+
+
+def test_rms_norm_by_hand(transform):
+    x, scale = jnp.array([[3.0, -4.0]]), jnp.array([1.0, 2.0])
+    y = transform(lambda a, b: decoder.rms_norm(a, b, epsilon=0.0))(x, scale)
+    root = np.sqrt(12.5)
+    np.testing.assert_allclose(y, [[3 / root, -8 / root]], rtol=1e-6)
+
+
+def test_rms_norm_equals_loops_and_forgets_scale():
+    x, scale = normal(0, 5, 7), normal(1, 7)
+    y = decoder.rms_norm(x, scale, epsilon=1e-5)
+    expected = reference.rms_norm(np.asarray(x), np.asarray(scale), 1e-5)
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+    scaled = decoder.rms_norm(100 * x, scale, epsilon=0.0)
+    np.testing.assert_allclose(scaled, y, rtol=1e-4, atol=1e-5)
+
+
+def test_rms_norm_of_zeros_has_a_finite_gradient():
+    gradient = jax.grad(lambda x: decoder.rms_norm(x, jnp.ones(3), epsilon=1e-5).sum())(
+        jnp.zeros((1, 3))
+    )
+    assert jnp.isfinite(gradient).all()
+
+
+def test_rotary_by_hand(transform):
+    x = jnp.array([1.0, 0.0, 0.0, 2.0])[None, None, None]  # pairs (1, 0) and (0, 2)
+    angles = jnp.array([np.pi / 2, np.pi])[None, None]
+    y = transform(decoder.apply_rotary)(x, angles)
+    np.testing.assert_allclose(y[0, 0, 0], [0, 0, 1, -2], atol=1e-6)
+
+
+def test_rotary_equals_complex_rotation():
+    x, positions = np.asarray(normal(0, 1, 5, 2, 6)), jnp.array([[0, 1, 2, 7, 31]])
+    angles = decoder.rotary_angles(positions, head_dim=6, base=50.0)
+    y = np.asarray(decoder.apply_rotary(jnp.asarray(x), angles))
+    for t, position in enumerate([0, 1, 2, 7, 31]):
+        for h in range(2):
+            expected = reference.rotate(x[0, t, h], position, 50.0)
+            np.testing.assert_allclose(y[0, t, h], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_rotary_products_depend_on_distance_alone():
+    q, k = normal(0, 1, 1, 1, 8), normal(1, 1, 1, 1, 8)
+
+    def product(at_q, at_k):
+        turned = [
+            decoder.apply_rotary(
+                x, decoder.rotary_angles(jnp.array([[p]]), head_dim=8, base=100.0)
+            )
+            for x, p in ((q, at_q), (k, at_k))
+        ]
+        return float(jnp.sum(turned[0] * turned[1]))
+
+    assert product(9, 4) == pytest.approx(product(25, 20), abs=1e-4)
+    assert product(9, 4) != pytest.approx(product(9, 5), abs=1e-3)
+
+
+def grouped(q, k, v, mask):
+    """`grouped_attention` of keys and values in their natural layout `[B, S, G, D]`."""
+    return decoder.grouped_attention(
+        q, jnp.moveaxis(k, 1, 3), jnp.moveaxis(v, 1, 2), mask
+    )
+
+
+def test_attention_by_hand(transform):
+    """Equal scores average what is seen; a large score picks one."""
+    q = jnp.array([[0.0], [50.0]]).reshape(1, 2, 1, 1)
+    k = jnp.array([1.0, 2.0, 9.0]).reshape(1, 3, 1, 1)
+    v = jnp.array([10.0, 20.0, 1e30]).reshape(1, 3, 1, 1)
+    mask = jnp.array([[[True, True, False]] * 2]).reshape(1, 2, 3)
+    out = transform(grouped)(q, k, v, mask)
+    np.testing.assert_allclose(out.reshape(-1), [15.0, 20.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("heads", "groups"), [(1, 1), (4, 4), (4, 2), (6, 1)])
+def test_attention_equals_loops(heads, groups):
+    q, k, v = (
+        normal(0, 2, 3, heads, 4),
+        normal(1, 2, 5, groups, 4),
+        normal(2, 2, 5, groups, 4),
+    )
+    mask = jax.random.bernoulli(jax.random.key(3), 0.6, (2, 3, 5)).at[..., 0].set(True)
+    q, k, v, mask, out = map(
+        np.asarray, (q, k, v, mask, jax.jit(grouped)(q, k, v, mask))
+    )
+    for b, t, h in np.ndindex(2, 3, heads):
+        seen, g = np.flatnonzero(mask[b, t]), h // (heads // groups)
+        expected = reference.attend(q[b, t, h], k[b, seen, g], v[b, seen, g])
+        np.testing.assert_allclose(out[b, t, h], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("poison", [1e30, -1e30])
+def test_masked_positions_do_not_enter(poison):
+    q, k, v = normal(0, 1, 1, 2, 4), normal(1, 1, 3, 2, 4), normal(2, 1, 3, 2, 4)
+    mask = jnp.array([[[True, True, False]]])
+
+    @jax.jit
+    @partial(jax.value_and_grad, argnums=(0, 1, 2))
+    def loss(q, k, v):
+        return grouped(q, k, v, mask).sum()
+
+    clean = loss(q, k, v)
+    k, v = k.at[:, 2].set(poison * 1e-15), v.at[:, 2].set(poison)
+    dirty = loss(q, k, v)
+    chex.assert_trees_all_equal(clean, dirty)
+
+
+def test_logits_equal_torch():
+    """`origin` in the file says which implementation made them."""
+    raw = GOLDEN["config"]
+    config = DecoderConfig(
+        vocab_size=raw["vocab_size"],
+        hidden_size=raw["hidden_size"],
+        intermediate_size=raw["intermediate_size"],
+        num_layers=raw["num_hidden_layers"],
+        num_heads=raw["num_attention_heads"],
+        num_kv_heads=raw["num_key_value_heads"],
+        head_dim=raw["hidden_size"] // raw["num_attention_heads"],
+        context_length=raw["max_position_embeddings"],
+        rope_base=raw["rope_theta"],
+        rms_epsilon=raw["rms_norm_eps"],
+    )
+    params = joined(GOLDEN["weights"], config)
+    logits = jax.jit(Decoder(config).apply)(params, jnp.asarray(GOLDEN["tokens"]))
+    np.testing.assert_allclose(logits, np.array(GOLDEN["logits"]), atol=1e-4)
+    for tokens, expected in zip(GOLDEN["tokens"], GOLDEN["logits"], strict=True):
+        loops = reference.logits(GOLDEN["weights"], tokens, raw)
+        np.testing.assert_allclose(loops, np.array(expected), atol=1e-4)
+
+
+def joined(weights, config):
+    """Variables of the decoder from Hugging Face names."""
+    w = {k: np.array(v, np.float32) for k, v in weights.items()}
+    params = {
+        "embedding": w["model.embed_tokens.weight"],
+        "final_norm": w["model.norm.weight"],
+    }
+    for i in range(config.num_layers):
+        name = f"model.layers.{i}."
+        attention, mlp = f"{name}self_attn.", f"{name}mlp."
+        params[f"layer_{i}"] = {
+            "attention_norm": w[f"{name}input_layernorm.weight"],
+            "qkv": np.concatenate([w[f"{attention}{n}_proj.weight"] for n in "qkv"]).T,
+            "out": w[f"{attention}o_proj.weight"].T,
+            "mlp_norm": w[f"{name}post_attention_layernorm.weight"],
+            "gate_up": np.concatenate(
+                [w[f"{mlp}{n}_proj.weight"] for n in ("gate", "up")]
+            ).T,
+            "down": w[f"{mlp}down_proj.weight"].T,
+        }
+    return {"params": params}
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_logits_equal_loops(tied):
+    config = replace(CONFIG, tied_embeddings=tied)
+    params = random_params(3, config)
+    tokens = [5, 0, 39, 17, 17, 2]
+    logits = jax.jit(Decoder(config).apply)(params, jnp.asarray([tokens]))
+    expected = reference.logits(hub_weights(params, config), tokens, hub_config(config))
+    np.testing.assert_allclose(logits[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_later_tokens_do_not_matter():
+    params = random_params()
+    first = forward(params, jnp.array([[1, 2, 3, 4]]))
+    second = forward(params, jnp.array([[1, 2, 3, 30]]))
+    chex.assert_trees_all_equal(first[:, :3], second[:, :3])
+    assert not np.allclose(first[:, 3], second[:, 3])
+
+
+def test_gradients_are_finite():
+    def loss(params):
+        log_probs = jax.nn.log_softmax(forward(params, jnp.array([[1, 2, 3]])))
+        return -log_probs[0, jnp.arange(2), jnp.array([2, 3])].sum()
+
+    gradient = jax.jit(jax.grad(loss))(random_params())
+    chex.assert_tree_all_finite(gradient)
+    assert all(jnp.abs(g).max() > 0 for g in jax.tree.leaves(gradient))
+
+
+def test_products_in_bfloat16_stay_close():
+    params = random_params()
+    half = decoder.cast_products(params, jnp.bfloat16)
+    dtypes = {x.ndim: x.dtype for x in jax.tree.leaves(half)}
+    assert dtypes == {1: jnp.float32, 2: jnp.bfloat16}
+    tokens = jnp.array([[1, 2, 3, 4]])
+    exact, rounded = forward(params, tokens), forward(half, tokens)
+    assert rounded.dtype == jnp.float32
+    error = jnp.abs(exact - rounded).max() / jnp.abs(exact).max()
+    assert 0 < error < 0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_kv_heads": 3}, "num_heads: expected a multiple of num_kv_heads=3"),
+        ({"head_dim": 5}, "head_dim: expected an even number, got 5"),
+    ],
+)
+def test_impossible_sizes_are_refused(change, message):
+    with pytest.raises(ConfigError, match=message):
+        replace(CONFIG, **change)
+
+
+def test_qkv_size():
+    assert CONFIG.qkv_size == (4 + 2 * 2) * 4
