@@ -72,7 +72,14 @@ def make_awr(config: AwrConfig | None = None) -> Train:
       (`[B]` of the episodes, with "step" `[B, T]`), its mean, the shares at its bounds
       and its effective sample size; `num_episodes` and `num_steps` learned from.
     """
-    return partial(_train, AwrConfig() if config is None else config)
+    config = AwrConfig() if config is None else config
+
+    def train(
+        key: Key, hyper: AwrHyper, data: Trajectory
+    ) -> tuple[TrainState, Metrics]:
+        return _train(config, key, hyper, data)
+
+    return train
 
 
 class _Keys(NamedTuple):

@@ -100,17 +100,17 @@ def minimize(
       over the rows of each epoch: leaves `[epochs]`.
     """
 
-    def epoch(carry: tuple, key: Key) -> tuple[tuple, LossOutput]:
+    def epoch(carry: tuple, number: Array) -> tuple[tuple, LossOutput]:
         rows = rows_of(carry[0])
         num_rows = jax.tree.leaves(rows)[0].shape[0]
-        order = shuffled_rows(key, num_rows, count)
+        order = shuffled_rows(jax.random.fold_in(key, number), num_rows, count)
         order = jnp.pad(order, (0, -num_rows % batch_size))
         batch_of = partial(_minibatch, rows, order, count, batch_size=batch_size)
         num_batches = -(-count // batch_size)
         return _one_pass(carry, batch_of, num_batches, loss_fn, optimizer)
 
     carry = (params, optimizer.init(params))
-    (params, opt_state), output = lax.scan(epoch, carry, jax.random.split(key, epochs))
+    (params, opt_state), output = lax.scan(epoch, carry, jnp.arange(epochs))
     return params, opt_state, output
 
 
