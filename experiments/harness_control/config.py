@@ -26,10 +26,10 @@ GENERATOR_SEEDS = {"recorded": 0, "smollm2": 1}
 
 SIZES = {
     ("recorded", "default"): HarnessSizes(),
-    ("smollm2", "default"): HarnessSizes(rollouts=4, samples=2),
-    ("recorded", "smoke"): HarnessSizes(num_tasks=24, rollouts=3, epochs=2),
+    ("smollm2", "default"): HarnessSizes(rollouts=6),
+    ("recorded", "smoke"): HarnessSizes(num_tasks=15, rollouts=2, samples=2, epochs=2),
     ("smollm2", "smoke"): HarnessSizes(num_tasks=6, rollouts=2, samples=1, epochs=2),
-    ("smollm2", "full"): HarnessSizes(rollouts=20, samples=20, eval_samples=3),
+    ("smollm2", "full"): HarnessSizes(samples=20, eval_samples=3),
 }
 
 

@@ -58,8 +58,8 @@ class HarnessSizes:
 
     num_tasks: int = 300
     held_out: float = 0.2
-    rollouts: int = 6
-    samples: int = 3
+    rollouts: int = 20
+    samples: int = 5
     eval_samples: int | None = None
     epsilon: float = 0.25
     epochs: int = 20
@@ -258,7 +258,10 @@ def _add_probabilities(
         return
     observation = jnp.asarray(trajectory.observation)
     legal = jnp.asarray(trajectory.legal)
-    probability = np.exp(np.asarray(log_probs(params, observation, legal)))
+    probability = np.exp(np.asarray(_log_probs(params, observation, legal)))
     for row, steps in enumerate(transcripts):
         for number, step in enumerate(steps):
             step["probabilities"] = probability[row, number].round(4).tolist()
+
+
+_log_probs = jax.jit(log_probs)

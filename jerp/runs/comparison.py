@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -144,14 +145,15 @@ def arm_summary(
         "events": {n: _event(arm, *pair) for n, pair in arm.events.items()},
     }
     columns = {"q": "score", "hms": "hms", "steps": "steps", "calls": "calls"}
+    keys = iter(jax.random.split(key, 2 * len(columns)))
     for name, column in (*columns.items(), ("tokens", "tokens")):
         means = task_means(arm, column)[1]
-        summary[name] = _plain(bootstrap_interval(key, means))
+        summary[name] = _plain(bootstrap_interval(next(keys), means))
     if base is not None:
         summary["difference"] = {
             name: _plain(
                 paired_difference(
-                    key,
+                    next(keys),
                     task_means(arm, columns[name])[1],
                     task_means(base, columns[name])[1],
                 )

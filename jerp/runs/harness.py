@@ -11,8 +11,9 @@ sample indices, so that arms differ by their decisions and not by sampling luck.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +26,7 @@ from jerp.bridge.session import Session
 from jerp.domains.base import ControlledDomain
 from jerp.errors import ConfigError
 from jerp.harness import baselines
+from jerp.harness.actions import Action
 from jerp.models.controller import controller_policy
 from jerp.records import Task
 from jerp.runs.collection import (
@@ -43,10 +45,10 @@ from jerp.runs.comparison import (
     mix_summary,
     read_episodes,
 )
-from jerp.storage.controllers import save_controller
+from jerp.storage.controllers import load_controller, save_controller
 from jerp.storage.trajectories import TrajectoryFolder
 from jerp.training.awr import AwrConfig, hyper_grid, make_awr
-from jerp.trajectory import Trajectory
+from jerp.trajectory import valid_episodes
 from jerp.typing import PolicyFn
 
 __all__ = ["LEARNED", "Arm", "DomainRun", "run_domain"]
@@ -128,12 +130,10 @@ def run_domain(run: DomainRun, tasks: Sequence[Task]) -> dict[str, Any]:
     base_train = run.episodes(
         "base-train", base_fn, [()], evaluation_plan(tasks, train_index, sizes)
     )
-    data = buffer.load()
-    trained, weight = train_controllers(run, data)
-    buffer.annotate({"weight": weight.round(4).tolist()})
+    trained = train_controllers(run, buffer)
     plan = evaluation_plan(tasks, test_index, sizes)
     tables = {}
-    for arm in (*scripted_arms(domain.name, run.seeds), *trained):
+    for arm in (*scripted_arms(sequence, base_fn, run.seeds), *trained):
         folder = run.episodes(arm.name, arm.policy_fn, arm.params, plan)
         tables[arm.name] = read_episodes(folder, domain)
     base_table = read_episodes(base_train, domain)
@@ -145,66 +145,88 @@ def run_domain(run: DomainRun, tasks: Sequence[Task]) -> dict[str, Any]:
             "samples": sizes.eval_samples or sizes.samples,
         },
         "mix": mix_summary([base_table, tables["base"]]),
-        "buffer": buffer_support(read_episodes(buffer, domain), weight, base_table),
+        "buffer": buffer_support(
+            read_episodes(buffer, domain),
+            np.asarray(buffer.annotations()["weight"], np.float32),
+            base_table,
+        ),
         "arms": _summaries(run.seed, tables),
         "detectable_q": detectable_q(tables["awr"], tables["base"]),
     }
 
 
-def scripted_arms(name: str, seeds: int) -> tuple[Arm, ...]:
+def scripted_arms(
+    sequence: Sequence[Action], base_fn: PolicyFn, seeds: int
+) -> tuple[Arm, ...]:
     """Arms that learn nothing; a random one runs once a seed, the others once."""
-    sequence = baselines.BASE_SEQUENCES[name]
     return (
         Arm("random", baselines.uniform_policy(), [()] * seeds),
-        Arm("base", baselines.base_policy(sequence), [()]),
+        Arm("base", base_fn, [()]),
         Arm("forced-check", baselines.forced_check_policy(sequence), [()]),
         Arm("conditional", baselines.conditional_policy(sequence), [()]),
     )
 
 
-def train_controllers(run: DomainRun, data: Trajectory) -> tuple[list[Arm], np.ndarray]:
-    """Trains every learned arm; arms of one kind and all seeds in one compiled call.
+def train_controllers(run: DomainRun, buffer: TrajectoryFolder) -> list[Arm]:
+    """Trains every learned arm, or loads what an earlier session trained.
 
-    Returns:
-      The arms, and the `[E]` weights that trajectory-weighted AWR gave the episodes.
+    The weights that trajectory-weighted AWR gave the episodes are annotated beside the
+    buffer, last, so that their presence says that all controllers are saved.
 
     Raises:
       ConfigError: the buffer has no valid episode.
     """
-    if not np.asarray(data.mask).any():
-        raise ConfigError(
-            f"{run.domain.name}: the buffer holds no step to learn from; look at the "
-            "invalid episodes of its buffer folder"
-        )
-    bar = run.progress.add_task(f"{run.domain.name}: training", total=len(LEARNED))
-    keys = jax.random.split(jax.random.key(run.seed), run.seeds)
-    arms, weight = [], np.ones(len(data.outcome), np.float32)
-    for advantage, temperatures in LEARNED.items():
-        train = make_awr(AwrConfig(advantage=advantage, epochs=run.sizes.epochs))
-        over_seeds = jax.vmap(train, in_axes=(0, None, None))
-        over_arms = jax.jit(jax.vmap(over_seeds, in_axes=(None, 0, None)))
-        hyper = hyper_grid(temperature=list(temperatures.values()))
-        state, metrics = jax.device_get(over_arms(keys, hyper, data))
-        for row, (name, temperature) in enumerate(temperatures.items()):
-            params = [
-                jax.tree.map(lambda x, i=(row, seed): x[i], state.params)
+    folder = run.folder / "controllers"
+    if "weight" not in buffer.annotations():
+        data = buffer.load()
+        if not np.asarray(data.mask & valid_episodes(data)[:, None]).any():
+            raise ConfigError(
+                f"{run.domain.name}: the buffer holds no valid step to learn from; "
+                f"`jerp trajectories show {buffer.folder}` says how its episodes ended"
+            )
+        bar = run.progress.add_task(f"{run.domain.name}: training", total=len(LEARNED))
+        for kind, (advantage, temperatures) in enumerate(LEARNED.items()):
+            key = jax.random.fold_in(jax.random.key(run.seed), kind)
+            train = _trainer(AwrConfig(advantage=advantage, epochs=run.sizes.epochs))
+            hyper = hyper_grid(temperature=list(temperatures.values()))
+            keys = jax.random.split(key, run.seeds)
+            state, metrics = jax.device_get(train(keys, hyper, data))
+            for row, (name, temperature) in enumerate(temperatures.items()):
+                params = jax.tree.map(lambda x, row=row: x[row], state.params)
+                _save(folder, name, params, advantage, temperature)
+                if name == "awr":
+                    weight = metrics["weight"][row, 0]
+            run.progress.advance(bar)
+        buffer.annotate({"weight": weight.round(4).tolist()})
+    return [
+        Arm(
+            name,
+            controller_policy,
+            [
+                load_controller(folder / f"{name}-{seed}.safetensors").params
                 for seed in range(run.seeds)
-            ]
-            _save(run.folder / "controllers", name, params, advantage, temperature)
-            arms.append(Arm(name, controller_policy, params))
-            if name == "awr":
-                weight = metrics["weight"][row, 0]
-        run.progress.advance(bar)
-    return arms, weight
+            ],
+        )
+        for temperatures in LEARNED.values()
+        for name in temperatures
+    ]
+
+
+@functools.cache
+def _trainer(config: AwrConfig) -> Callable[..., Any]:
+    """Training over hyper-parameters and seeds; domains of one size share it."""
+    over_seeds = jax.vmap(make_awr(config), in_axes=(0, None, None))
+    return jax.jit(jax.vmap(over_seeds, in_axes=(None, 0, None)))
 
 
 def _save(
-    folder: Path, name: str, params: list[Any], advantage: str, temperature: float
+    folder: Path, name: str, params: Any, advantage: str, temperature: float
 ) -> None:
-    for seed, seed_params in enumerate(params):
+    """Saves the controllers of one arm; `params` has seeds in front."""
+    for seed in range(len(jax.tree.leaves(params)[0])):
         save_controller(
             folder / f"{name}-{seed}.safetensors",
-            seed_params,
+            jax.tree.map(lambda x, seed=seed: x[seed], params),
             hyper={
                 "advantage": advantage,
                 "temperature": str(temperature),
@@ -214,8 +236,13 @@ def _save(
 
 
 def _summaries(seed: int, tables: dict[str, EpisodeTable]) -> dict[str, Any]:
-    key = jax.random.fold_in(jax.random.key(seed), 1)
+    """Numbers of every arm; each interval has its own stream of resamples."""
+    root = jax.random.fold_in(jax.random.key(seed), len(LEARNED))
     return {
-        name: arm_summary(key, table, None if name == "base" else tables["base"])
-        for name, table in tables.items()
+        name: arm_summary(
+            jax.random.fold_in(root, number),
+            table,
+            None if name == "base" else tables["base"],
+        )
+        for number, (name, table) in enumerate(tables.items())
     }

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -41,13 +40,15 @@ COLUMNS = (
 TERMINAL_COLUMNS = ("arm", "Q", "Q - base", "HMS", "steps", "calls", "tokens", "bad")
 
 
-def _interval(value: dict[str, float], digits: int = 3, sign: bool = False) -> str:
-    plus = "+" if sign else ""
+def _number(value: float, digits: int, *, sign: bool = False) -> str:
+    """Fixed point without the zero before the point, as tables of shares write it."""
+    text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def _interval(value: dict[str, float], *, digits: int = 3, sign: bool = False) -> str:
     point, low, high = (
-        f"{value[k]:{plus}.{digits}f}".replace("0.", ".", 1)
-        if abs(value[k]) < 1
-        else f"{value[k]:{plus}.{digits}f}"
-        for k in ("point", "low", "high")
+        _number(value[k], digits, sign=sign) for k in ("point", "low", "high")
     )
     return f"{point} [{low}, {high}]"
 
@@ -92,7 +93,7 @@ def render_tables(results: dict[str, Any]) -> list[RenderableType]:
     """The comparison at the width of a terminal, one group a domain."""
     parts = []
     for name, domain in results["domains"].items():
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
         for column in TERMINAL_COLUMNS:
             table.add_column(
                 column, justify="left" if column == "arm" else "right", no_wrap=True
@@ -110,7 +111,7 @@ def _terminal_row(name: str, arm: dict[str, Any]) -> tuple[str, ...]:
         ARM_LABELS[name],
         _interval(arm["q"], digits=2),
         _interval(difference["q"], digits=2, sign=True) if difference else "",
-        f"{arm['hms']['point']:.2f}",
+        _number(arm["hms"]["point"], 2),
         f"{arm['steps']['point']:.1f}",
         f"{arm['calls']['point']:.2f}",
         f"{arm['tokens']['point']:.0f}",
@@ -139,6 +140,11 @@ def executor_line(results: dict[str, Any]) -> str:
 def support_line(domain: dict[str, Any]) -> str:
     """What the buffer supports and what the design can see, in one sentence."""
     b = domain["buffer"]
+    lone = (
+        " One episode a task: every weight is 1, and AWR is behaviour cloning."
+        if b["episodes"] == b["tasks"]
+        else ""
+    )
     return (
         f"Buffer: {b['episodes']} episodes on {b['tasks']} tasks, mean return "
         f"{b['mean_return']:.3f} (base on the same tasks {b['base_return']:.3f}), best "
@@ -146,7 +152,7 @@ def support_line(domain: dict[str, Any]) -> str:
         f"{100 * b['tasks_with_spread']:.0f}% of tasks with any spread (mean "
         f"within-task sd {b['within_task_sd']:.3f}), weights' effective sample size "
         f"{100 * b['effective_sample_share']:.0f}%. Smallest difference in Q that this "
-        f"design detects with 80% power: {domain['detectable_q']:.3f}."
+        f"design detects with 80% power: {domain['detectable_q']:.3f}.{lone}"
     )
 
 

@@ -1,0 +1,187 @@
+"""The main job at smoke size, from the recorded responses that are shipped."""
+
+import io
+import json
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from rich.console import Console
+
+from experiments.harness_control.analysis import load_results, score
+from experiments.harness_control.config import DOMAINS, HarnessConfig
+from experiments.harness_control.executors import (
+    RECORDED,
+    open_executor,
+    recorded_reach,
+)
+from experiments.harness_control.main import NUM_TASKS, make_domain, run
+from jerp.bridge.episodes import run_episodes
+from jerp.bridge.session import Session
+from jerp.errors import ConfigError, StorageError, UnknownNameError
+from jerp.harness.state import NUM_FEATURES
+from jerp.models.controller import Controller, controller_policy, init_policy
+from jerp.runs.report import ARM_LABELS
+from jerp.storage.controllers import load_controller
+from jerp.storage.trajectories import TrajectoryFolder
+
+ARMS = tuple(ARM_LABELS)
+
+
+def quiet() -> Console:
+    return Console(file=io.StringIO(), width=160)
+
+
+def test_every_arm_of_every_domain_is_measured(smoke):
+    _, results, _ = smoke
+    assert tuple(results["domains"]) == DOMAINS
+    for domain in results["domains"].values():
+        assert tuple(domain["arms"]) == ARMS
+        for arm in domain["arms"].values():
+            assert arm["invalid"] == 0
+            assert arm["q"]["low"] <= arm["q"]["point"] <= arm["q"]["high"]
+
+
+def test_nothing_is_asked_that_was_not_recorded(smoke):
+    _, results, _ = smoke
+    for kind, count in results["executor"]["store"].items():
+        assert count["misses"] == 0, kind
+        assert count["hits"] > 0 or kind == "verdict"
+
+
+def test_results_report_figures_page_and_table_are_written(smoke):
+    config, results, text = smoke
+    folder = config.folder
+    assert json.loads((folder / "results.json").read_text()) == results
+    report = (folder / "report.md").read_text()
+    for label in ARM_LABELS.values():
+        assert label in report and label in text
+    assert "recorded responses" in text
+    assert "its numbers mean nothing" in report
+    for name in DOMAINS:
+        for kind in ("arms", "events", "buffer"):
+            assert (folder / "figures" / f"{name}-{kind}.png").stat().st_size > 1000
+    assert (folder / "manifest.json").exists()
+
+
+def test_the_same_command_finds_everything_done(smoke):
+    config, results, _ = smoke
+    before = {p: p.stat().st_mtime_ns for p in config.folder.rglob("*-*.safetensors")}
+    again = run(config, console=quiet())
+    after = {
+        p: p.stat().st_mtime_ns
+        for p in config.folder.rglob("trajectories-*.safetensors")
+    }
+    assert all(before[p] == when for p, when in after.items())
+    assert again["domains"] == results["domains"]
+
+
+def test_another_config_in_the_same_folder_is_refused_by_field(smoke):
+    config, _, _ = smoke
+    with pytest.raises(ConfigError, match="seeds"):
+        run(replace(config, seeds=3), console=quiet())
+
+
+def test_controllers_are_kept_for_every_seed(smoke):
+    config, _, _ = smoke
+    for name in ("bc", "awr", "awr-step"):
+        for seed in range(config.seeds):
+            path = (
+                config.folder / "coding" / "controllers" / f"{name}-{seed}.safetensors"
+            )
+            params = load_controller(path).params
+            assert params["hidden"]["kernel"].shape[0] == NUM_FEATURES
+
+
+def test_learned_arms_keep_probabilities_beside_the_text(smoke):
+    config, _, _ = smoke
+    folder = TrajectoryFolder.open(config.folder / "research" / "awr")
+    trajectory, transcripts = folder.load(), folder.transcripts()
+    step = transcripts[0][0]
+    action = int(trajectory.action[0, 0])
+    assert sum(step["probabilities"]) == pytest.approx(1, abs=1e-3)
+    assert np.log(step["probabilities"][action]) == pytest.approx(
+        float(trajectory.log_prob[0, 0]), abs=1e-2
+    )
+
+
+def test_analysis_reads_one_row_an_arm(smoke):
+    config, results, _ = smoke
+    rows = score([config.folder])
+    assert len(rows) == len(DOMAINS) * len(ARMS)
+    first = rows[0]
+    arm = results["domains"][first["domain"]]["arms"][first["arm"]]
+    assert first["q"] == arm["q"]["point"]
+
+
+def test_analysis_of_an_unfinished_run_says_so(tmp_path):
+    with pytest.raises(StorageError, match="has not finished"):
+        load_results(tmp_path)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_perturbed_controllers_reach_nothing_unrecorded(name, tmp_path):
+    """Random controllers of growing confidence, on tasks of every difficulty."""
+    with open_executor("recorded", tmp_path, quiet()) as opened:
+        domain = make_domain(name, opened.store)
+        tasks = domain.generate(0, NUM_TASKS)[::10]
+        sample = np.arange(len(tasks), dtype=np.int32) % 3
+        index = np.arange(len(tasks), dtype=np.int32)
+        with Session(domain, opened.executor) as session:
+            for number in range(6):
+                params = init_policy(jax.random.key(number), Controller(), NUM_FEATURES)
+                params = jax.tree.map(lambda x, n=number: x * 2.0**n, params)
+                run_episodes(
+                    session,
+                    controller_policy,
+                    params,
+                    jax.random.split(jax.random.key(number), len(tasks)),
+                    tasks,
+                    sample,
+                    num_steps=domain.max_steps,
+                    task_id=index,
+                    group_id=index,
+                    seed=sample,
+                )
+        description = opened.description()["store"]
+    assert all(count["misses"] == 0 for count in description.values())
+    assert description["completion"]["hits"] > 100
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_recorded_store_is_small_and_its_reach_is_known(name):
+    assert (RECORDED / f"{name}.jsonl.xz").stat().st_size < 5e6
+    reach = recorded_reach(name)
+    assert reach["tasks"] == NUM_TASKS
+    assert reach["requests_per_task"] < 60
+
+
+def test_unknown_domain_is_answered_with_the_nearest():
+    with pytest.raises(UnknownNameError, match="did you mean 'coding'"):
+        HarnessConfig(domain=("codding",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"seeds": 0}, "seeds"),
+        ({"smoke": True, "full": True}, "smoke"),
+        ({"full": True}, "smollm2"),
+        ({"domain": ("coding", "coding")}, "distinct"),
+    ],
+)
+def test_bad_settings_name_themselves(settings, word):
+    with pytest.raises(ConfigError, match=word):
+        HarnessConfig(**settings)
+
+
+@pytest.mark.slow
+def test_the_default_run(tmp_path):
+    """The full default run: sizes as documented, no miss, and a complete report."""
+    results = run(HarnessConfig(out=tmp_path / "run"), console=quiet())
+    for domain in results["domains"].values():
+        assert domain["tasks"]["held_out"] >= 60
+        assert 0.2 <= domain["mix"]["base_mean"] <= 0.8
+        assert domain["mix"]["spread_share"] >= 0.5
+    assert results["executor"]["store"]["completion"]["misses"] == 0
