@@ -162,6 +162,17 @@ def test_bca_without_bias_and_skew_is_the_nominal_level():
         assert float(found) == pytest.approx(level, abs=1e-5)
 
 
+def test_bca_acceleration_by_hand():
+    """Offsets 1, 1, -2: a = -6 / (6 * 6^1.5) = -0.068041, without bias."""
+    found = jax.jit(bca_levels)(
+        jnp.float32(0.975),
+        jnp.float32(0.0),
+        jnp.arange(-200.0, 201.0),
+        jnp.float32([0, 0, 3]),
+    )
+    assert float(found) == pytest.approx(0.95813, abs=1e-5)
+
+
 def test_bca_levels_do_not_depend_on_the_scale():
     x = jnp.float32([0.0, 0.1, 0.2, 0.9])
     level = jax.jit(partial(bca_levels, jnp.float32(0.975)))

@@ -72,6 +72,8 @@ def test_a_good_episode_fires_everything_but_the_penalty():
     assert (found.score, maturity(GOOD, normalisation="released").score) == (1.0, 6 / 7)
     assert (found.useless_runs, found.useless_steps, found.cost) == (0, 0, 2.0)
     assert not found.cost_overrun
+    at_the_limit = MaturityThresholds(cost_factor=0.5)
+    assert not maturity(GOOD, thresholds=at_the_limit).cost_overrun
 
 
 # (change, the events that it switches)
