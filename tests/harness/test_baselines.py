@@ -202,10 +202,10 @@ def test_epsilon_spans_from_base_to_uniform():
         keys = jax.random.split(jax.random.key(3), 50)
         return jax.jit(jax.vmap(policy, (None, 0, None, None)))(None, keys, x, mask)
 
-    never, always = (perturbed_policy(CODING, epsilon=e) for e in (0.0, 1.0))
-    assert set(run(never)[0].tolist()) == {act(base_policy(CODING), x, mask)[0]}
-    np.testing.assert_allclose(run(never)[1], 0.0)
-    chex.assert_trees_all_close(run(always), run(uniform_policy()), atol=1e-6)
+    never, always = (run(perturbed_policy(CODING, epsilon=e)) for e in (0.0, 1.0))
+    assert set(never[0].tolist()) == {act(base_policy(CODING), x, mask)[0]}
+    np.testing.assert_allclose(never[1], 0.0)
+    chex.assert_trees_all_close(always, run(uniform_policy()), atol=1e-6)
 
 
 CONDITIONAL = {
