@@ -308,7 +308,7 @@ def _bootstrap(
     low, high = jax.vmap(quantile, (None, 0))(replicate, tails)
     spread = partition.count >= 2
     interval = Interval(
-        point=jnp.where(partition.count >= 1, point, jnp.nan),
+        point=point,
         low=jnp.where(spread, low, jnp.nan),
         high=jnp.where(spread, high, jnp.nan),
         num_values=jnp.sum(mask, dtype=jnp.int32),
