@@ -30,6 +30,7 @@ __all__ = [
     "EpisodeTable",
     "arm_summary",
     "buffer_support",
+    "contrast",
     "detectable_q",
     "mix_summary",
     "read_episodes",
@@ -161,6 +162,13 @@ def arm_summary(
             for name in ("q", "hms", "calls")
         }
     return summary
+
+
+def contrast(key: Key, a: EpisodeTable, b: EpisodeTable) -> dict[str, float]:
+    """Paired difference in Q of two arms, `a - b`."""
+    return _plain(
+        paired_difference(key, task_means(a, "score")[1], task_means(b, "score")[1])
+    )
 
 
 def detectable_q(arm: EpisodeTable, base: EpisodeTable) -> float:

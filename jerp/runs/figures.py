@@ -55,7 +55,7 @@ def _forest(axis: Axes, arms: dict[str, Any], key: str) -> None:
         axis.plot([value["low"], value["high"]], [row, row], color=colour, lw=2)
         axis.plot([value["point"]], [row], "o", color=colour, ms=5)
     axis.set_yticks(range(len(arms)), [ARM_LABELS[name] for name in arms])
-    axis.invert_yaxis()
+    axis.set_ylim(len(arms) - 0.5, -0.5)
     axis.grid(axis="x", alpha=0.3)
 
 
@@ -100,7 +100,7 @@ def _draw_buffer(domain: dict[str, Any]) -> Figure:
     )
     left.set_xlabel("return of a buffered episode")
     left.set_ylabel("episodes")
-    left.legend(fontsize=8)
+    left.legend(fontsize=8, loc="upper center")
     right.hist(buffer["weights"], bins=30, color=LEARNED)
     right.set_yscale("log")
     right.set_xlabel("advantage weight of a buffered episode")

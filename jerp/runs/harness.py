@@ -41,6 +41,7 @@ from jerp.runs.comparison import (
     EpisodeTable,
     arm_summary,
     buffer_support,
+    contrast,
     detectable_q,
     mix_summary,
     read_episodes,
@@ -151,6 +152,14 @@ def run_domain(run: DomainRun, tasks: Sequence[Task]) -> dict[str, Any]:
             base_table,
         ),
         "arms": _summaries(run.seed, tables),
+        "contrasts": {
+            f"{name} - bc": contrast(
+                jax.random.fold_in(jax.random.key(run.seed), number),
+                tables[name],
+                tables["bc"],
+            )
+            for number, name in enumerate(("awr", "awr-step"), start=100)
+        },
         "detectable_q": detectable_q(tables["awr"], tables["base"]),
     }
 

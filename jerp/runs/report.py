@@ -140,6 +140,10 @@ def executor_line(results: dict[str, Any]) -> str:
 def support_line(domain: dict[str, Any]) -> str:
     """What the buffer supports and what the design can see, in one sentence."""
     b = domain["buffer"]
+    against = ", ".join(
+        f"{name} {_interval(value, digits=2, sign=True)}"
+        for name, value in domain["contrasts"].items()
+    )
     lone = (
         " One episode a task: every weight is 1, and AWR is behaviour cloning."
         if b["episodes"] == b["tasks"]
@@ -152,7 +156,8 @@ def support_line(domain: dict[str, Any]) -> str:
         f"{100 * b['tasks_with_spread']:.0f}% of tasks with any spread (mean "
         f"within-task sd {b['within_task_sd']:.3f}), weights' effective sample size "
         f"{100 * b['effective_sample_share']:.0f}%. Smallest difference in Q that this "
-        f"design detects with 80% power: {domain['detectable_q']:.3f}.{lone}"
+        f"design detects with 80% power: {domain['detectable_q']:.3f}. In Q, paired: "
+        f"{against}.{lone}"
     )
 
 
@@ -235,6 +240,6 @@ normalisation that a perfect run can reach; it is measured apart and never a rew
 Intervals are 95% bootstrap intervals with tasks as clusters; differences are paired by
 task. Invalid episodes (the infrastructure failed) enter no mean and are counted. Best
 return per task is what an oracle that picks the best buffered episode of every task
-would score: no method that stays inside the buffer's support can be expected to pass
-it.
+would score, the executor's luck included: no method that stays inside the buffer's
+support can be expected to pass it.
 """

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import signal
 import threading
 
 import pytest
@@ -50,14 +51,19 @@ def test_an_interrupt_cancels_the_coroutine():
 
     async def forever():
         try:
-            os.kill(os.getpid(), 2)
+            os.kill(os.getpid(), signal.SIGINT)
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
             cancelled.set()
             raise
 
-    with pytest.raises(KeyboardInterrupt):
-        wait_for(forever())
+    # A test run started in the background inherits an ignored SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            wait_for(forever())
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert cancelled.wait(timeout=10)
 
 
