@@ -1,6 +1,7 @@
 """Strict JAX for every test, no sockets, and the eager/jit/vmap parity fixture."""
 
 import os
+import signal
 import socket
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -12,6 +13,12 @@ import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interruptible():
+    """Ctrl-C works even in a run that was started in the background without it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
