@@ -13,13 +13,14 @@ heads, `D` features of a head. Sharding and training with dropout are refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import chex
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from flax.traverse_util import flatten_dict, unflatten_dict
 from jax.typing import DTypeLike
 
 from jerp.errors import ConfigError
@@ -291,12 +292,29 @@ class Decoder(nn.Module):
         return self.logits(self.hidden(tokens, positions)[0])
 
 
-def cast_products(params: ArrayTree, dtype: DTypeLike) -> ArrayTree:
-    """Parameters with all matrices in `dtype`; norm scales stay float32.
+def cast_products(
+    config: DecoderConfig, params: ArrayTree, dtype: DTypeLike
+) -> tuple[DecoderConfig, ArrayTree]:
+    """A decoder whose matrices are rounded to `dtype` and multiply in it.
 
-    Products then multiply in `dtype` and add up in float32.
+    Sums, norms and attention stay float32. The embedding is rounded too, but kept as
+    float32, and a tied output matrix becomes one of its own: to look up a token in a
+    half-precision table, XLA's CPU backend would widen the whole table in every call.
+
+    Args:
+      config: of the decoder.
+      params: its variables, float32.
+      dtype: of all matrices but the embedding.
+
+    Returns:
+      Config and variables of the rounded decoder.
     """
-    return jax.tree.map(lambda x: x.astype(dtype) if jnp.ndim(x) == 2 else x, params)
+    flat: dict[str, Any] = flatten_dict(cast(Any, params)["params"], sep="/")
+    flat = {"unembedding": flat["embedding"], **flat}
+    flat = {n: x.astype(dtype) if x.ndim == 2 else x for n, x in flat.items()}
+    flat["embedding"] = flat["embedding"].astype(jnp.float32)
+    variables = {"params": unflatten_dict(flat, sep="/")}
+    return replace(config, tied_embeddings=False), variables
 
 
 def hidden_states(

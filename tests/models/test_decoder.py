@@ -208,16 +208,27 @@ def test_gradients_are_finite():
     assert all(jnp.abs(g).max() > 0 for g in jax.tree.leaves(gradient))
 
 
-def test_products_in_bfloat16_stay_close():
-    params = random_params()
-    half = decoder.cast_products(params, jnp.bfloat16)
-    dtypes = {x.ndim: x.dtype for x in jax.tree.leaves(half)}
-    assert dtypes == {1: jnp.float32, 2: jnp.bfloat16}
-    tokens = jnp.array([[1, 2, 3, 4]])
-    exact, rounded = forward(params, tokens), forward(half, tokens)
+@pytest.mark.parametrize("tied", [True, False])
+def test_products_in_bfloat16_stay_close(tied):
+    config = replace(CONFIG, tied_embeddings=tied)
+    params, tokens = random_params(0, config), jnp.array([[1, 2, 3, 4]])
+    half_config, half = decoder.cast_products(config, params, jnp.bfloat16)
+    assert half["params"]["embedding"].dtype == jnp.float32
+    assert half["params"]["unembedding"].dtype == jnp.bfloat16
+    assert half["params"]["layer_0"]["qkv"].dtype == jnp.bfloat16
+    assert half["params"]["layer_0"]["mlp_norm"].dtype == jnp.float32
+    exact = jax.jit(Decoder(config).apply)(params, tokens)
+    rounded = jax.jit(Decoder(half_config).apply)(half, tokens)
     assert rounded.dtype == jnp.float32
     error = jnp.abs(exact - rounded).max() / jnp.abs(exact).max()
     assert 0 < error < 0.05
+
+
+def test_products_in_float32_change_nothing():
+    config, params = decoder.cast_products(CONFIG, random_params(), jnp.float32)
+    tokens = jnp.array([[1, 2, 3, 4]])
+    same = jax.jit(Decoder(config).apply)(params, tokens)
+    chex.assert_trees_all_equal(same, forward(random_params(), tokens))
 
 
 @pytest.mark.parametrize(
