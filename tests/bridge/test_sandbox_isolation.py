@@ -84,6 +84,7 @@ def public_copy():
     folder = Path(tempfile.mkdtemp())
     sources = [
         *REPOSITORY.glob("jerp/bridge/sandbox*.py"),
+        REPOSITORY / "jerp/bridge/python_source.py",
         *(REPOSITORY / name for name in ("jerp/__init__.py", "jerp/errors.py")),
         *(REPOSITORY / name for name in ("jerp/bridge/__init__.py", "setup.py")),
         *(REPOSITORY / "tests").glob("__init__.py"),
