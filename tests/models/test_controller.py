@@ -22,14 +22,17 @@ from tests.reference import controller as reference
 @pytest.fixture(scope="module")
 def params():
     model = Controller(hidden_size=16)
-    keys = jax.random.split(jax.random.key(0))
-    fresh = {
-        **init_policy(keys[0], model, NUM_FEATURES),
-        **init_value(keys[1], model, NUM_FEATURES),
-    }
-    noise = jax.random.normal(jax.random.key(1), (16,))
-    fresh["hidden"] = {**fresh["hidden"], "bias": noise}
-    return fresh
+
+    @jax.jit
+    def init(keys):
+        fresh = {
+            **init_policy(keys[0], model, NUM_FEATURES),
+            **init_value(keys[1], model, NUM_FEATURES),
+        }
+        noise = jax.random.normal(keys[2], (16,))
+        return {**fresh, "hidden": {**fresh["hidden"], "bias": noise}}
+
+    return init(jax.random.split(jax.random.key(0), 3))
 
 
 def features(*shape):
@@ -42,7 +45,9 @@ def masks(*shape):
 
 
 def test_the_papers_sizes():
-    fresh = init_policy(jax.random.key(0), Controller(), NUM_FEATURES)
+    fresh = jax.eval_shape(
+        lambda key: init_policy(key, Controller(), NUM_FEATURES), jax.random.key(0)
+    )
     shapes = jax.tree.map(jnp.shape, fresh)
     assert shapes == {
         "hidden": {"kernel": (18, 64), "bias": (64,)},
@@ -71,7 +76,8 @@ def test_any_leading_axes_give_the_same_numbers(params):
 
 
 def test_policy_and_value_share_nothing(params):
-    gradient = jax.grad(lambda p: jnp.sum(state_values(p, features(4))))(params)
+    x = features(4)
+    gradient = jax.jit(jax.grad(lambda p: jnp.sum(state_values(p, x))))(params)
     assert not jax.tree.reduce(jnp.maximum, jax.tree.map(jnp.max, gradient["hidden"]))
     assert np.any(gradient["value_hidden"]["kernel"])
 
@@ -96,10 +102,11 @@ def test_samples_are_legal_and_follow_their_log_probs(params):
 
 def test_one_legal_action_is_certain_and_has_no_nan_gradient(params):
     legal = jnp.arange(NUM_ACTIONS) == 5
-    action, log_prob = controller_policy(params, jax.random.key(5), features(), legal)
+    x = features()
+    action, log_prob = jax.jit(controller_policy)(params, jax.random.key(5), x, legal)
     chex.assert_type([action, log_prob], [jnp.int32, jnp.float32])
     assert (int(action), float(log_prob)) == (5, 0.0)
-    gradient = jax.grad(lambda p: log_probs(p, features(), legal)[5])(params)
+    gradient = jax.jit(jax.grad(lambda p: log_probs(p, x, legal)[5]))(params)
     assert all(np.isfinite(g).all() for g in jax.tree.leaves(gradient))
 
 

@@ -26,12 +26,12 @@ LOG_PROB = np.array([-1.0, -0.5, -2.0, -0.1, -3.0, -9.0], np.float32)
 PAPER = {"temperature": 0.2, "min_weight": 0.1, "max_weight": 10.0}
 
 
-@pytest.mark.parametrize("standardize", [False, True])
-def test_weights_equal_the_reference(transform, standardize):
-    keywords = {**PAPER, "standardize": standardize}
-    weight = transform(partial(awr_weights, **keywords))(ADVANTAGE, MASK)
-    expected = reference.weights(ADVANTAGE[:5], **keywords)
-    np.testing.assert_allclose(weight, [*expected, 0], rtol=1e-6)
+def test_weights_equal_the_reference(transform):
+    for standardize in (False, True):
+        keywords = {**PAPER, "standardize": standardize}
+        weight = transform(partial(awr_weights, **keywords))(ADVANTAGE, MASK)
+        expected = reference.weights(ADVANTAGE[:5], **keywords)
+        np.testing.assert_allclose(weight, [*expected, 0], rtol=1e-6)
 
 
 def test_weights_by_hand():
@@ -153,18 +153,23 @@ TASKS = np.array([41, 41, 41, -7, -7, 3, 41], np.int32)
 VALID = np.array([1, 1, 1, 1, 1, 1, 0], bool)
 
 
-@pytest.mark.parametrize("leave_one_out", [False, True])
-def test_baseline_equals_the_reference(transform, leave_one_out):
-    bound = partial(task_mean_baseline, leave_one_out=leave_one_out)
-    baseline = transform(bound)(RETURNS, TASKS, VALID)
-    expected = reference.task_mean_baseline(RETURNS[:6], TASKS[:6], leave_one_out)
-    np.testing.assert_allclose(baseline, [*expected, 0], rtol=1e-6)
+def baselines(returns, task_id, mask):
+    return (
+        task_mean_baseline(returns, task_id, mask),
+        task_mean_baseline(returns, task_id, mask, leave_one_out=True),
+    )
+
+
+def test_baseline_equals_the_reference(transform):
+    ours = transform(baselines)(RETURNS, TASKS, VALID)
+    for baseline, leave_one_out in zip(ours, (False, True), strict=True):
+        expected = reference.task_mean_baseline(RETURNS[:6], TASKS[:6], leave_one_out)
+        np.testing.assert_allclose(baseline, [*expected, 0], rtol=1e-6)
 
 
 def test_baseline_identities():
     """Leave-one-out is n / (n - 1) times the mean's advantage; alone: none at all."""
-    mean = RETURNS - task_mean_baseline(RETURNS, TASKS, VALID)
-    left_out = RETURNS - task_mean_baseline(RETURNS, TASKS, VALID, leave_one_out=True)
+    mean, left_out = (RETURNS - b for b in baselines(RETURNS, TASKS, VALID))
     np.testing.assert_allclose(left_out[:3], 1.5 * mean[:3], atol=1e-6)
     np.testing.assert_allclose(left_out[3:5], 2.0 * mean[3:5], atol=1e-6)
     np.testing.assert_allclose([mean[5], left_out[5]], [0, 0], atol=1e-7)

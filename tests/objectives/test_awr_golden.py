@@ -7,6 +7,8 @@ project's functions in the order of those codes.
 import json
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -25,24 +27,33 @@ def named(cases):
     return pytest.mark.parametrize("case", cases, ids=lambda case: case["name"])
 
 
+@jax.jit
+def path_targets(reward, value, failed, discount, lambda_):
+    """One compilation a length of path."""
+    last = jnp.arange(reward.size) == reward.size - 1
+    return lambda_returns(
+        reward,
+        value[:-1],
+        last & failed,
+        last & ~failed,
+        jnp.ones(reward.shape, bool),
+        discount=discount,
+        lambda_=lambda_,
+        bootstrap_value=value[-1],
+    )
+
+
 def path_returns(path, inputs):
     """The released code marks how a path ends; a failure is this project's natural end.
 
     Its `value` holds one state more than there are rewards: the end's.
     """
-    reward = np.array(path["reward"], np.float32)
-    value = np.array(path["value"], np.float32)
-    steps = len(reward)
-    last = np.arange(steps) == steps - 1
-    return lambda_returns(
-        reward,
-        value[:-1],
-        last & (path["end"] == "fail"),
-        last & (path["end"] == "timeout"),
-        np.ones(steps, bool),
-        discount=inputs["discount"],
-        lambda_=inputs["td_lambda"],
-        bootstrap_value=value[-1],
+    return path_targets(
+        np.array(path["reward"], np.float32),
+        np.array(path["value"], np.float32),
+        path["end"] == "fail",
+        inputs["discount"],
+        inputs["td_lambda"],
     )
 
 
