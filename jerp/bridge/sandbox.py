@@ -182,7 +182,8 @@ class Sandbox:
         limits = self.limits
         held = self._in_use()[1]
         return {
-            "time": f"{limits.cpu_seconds} s of processor, {limits.wall_seconds:g} s",
+            "time": f"{limits.cpu_seconds} s of processor time, "
+            f"{limits.wall_seconds:g} s by the clock",
             "output": f"{limits.output_kib} KiB",
             "environment": "bare interpreter, nothing inherited",
         } | held

@@ -96,10 +96,9 @@ class DomainRun:
         self, role: str, policy_fn: PolicyFn, params: Sequence[Any], plan: EpisodePlan
     ) -> TrajectoryFolder:
         """Collects into `<out>/<domain>/<role>` with a progress bar."""
-        bar = self.progress.add_task(
-            f"{self.domain.name}: {role}", total=len(params) * len(plan.tasks)
-        )
-        return collect(
+        total = len(params) * len(plan.tasks)
+        bar = self.progress.add_task(f"{self.domain.name}: {role}", total=total)
+        folder = collect(
             self.folder / role,
             self.domain,
             self.session,
@@ -112,6 +111,15 @@ class DomainRun:
             meta={"arm": role},
             on_progress=lambda count: self.progress.advance(bar, count),
         )
+        self.log(f"{role}: {total} episodes")
+        return folder
+
+    def log(self, text: str) -> None:
+        """A line a phase where no bar is drawn, at once: in a redirected log."""
+        console = self.progress.console
+        if not console.is_terminal:
+            console.print(f"{self.domain.name}: {text}")
+            console.file.flush()
 
 
 def run_domain(run: DomainRun, tasks: Sequence[Task]) -> dict[str, Any]:
@@ -207,6 +215,7 @@ def train_controllers(run: DomainRun, buffer: TrajectoryFolder) -> list[Arm]:
                     weight = metrics["weight"][row, 0]
             run.progress.advance(bar)
         buffer.annotate({"weight": weight.round(4).tolist()})
+        run.log("controllers trained")
     return [
         Arm(
             name,

@@ -39,6 +39,13 @@ COLUMNS = (
 )
 TERMINAL_COLUMNS = ("arm", "Q", "Q - base", "HMS", "steps", "calls", "tokens", "bad")
 
+LEGEND = """\
+Q: the verifier's score of what was submitted, in [0, 1], with 95% intervals (tasks
+resampled). HMS: process maturity, measured apart, never a reward. steps, calls, tokens:
+means an episode, of the harness and of the executor. bad: episodes that the
+infrastructure lost; they enter no mean.
+"""
+
 
 def _number(value: float, digits: int, *, sign: bool = False) -> str:
     """Fixed point without the zero before the point, as tables of shares write it."""
@@ -102,7 +109,7 @@ def render_tables(results: dict[str, Any]) -> list[RenderableType]:
             table.add_row(*_terminal_row(arm_name, arm))
         title = Text(f"{name}: {_caption(results, domain)}", style="bold")
         parts.append(Group(title, table, Text(support_line(domain)), Text()))
-    return parts
+    return [*parts, Text(LEGEND)]
 
 
 def _terminal_row(name: str, arm: dict[str, Any]) -> tuple[str, ...]:
