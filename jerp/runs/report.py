@@ -39,12 +39,13 @@ COLUMNS = (
 )
 TERMINAL_COLUMNS = ("arm", "Q", "Q - base", "HMS", "steps", "calls", "tokens", "bad")
 
-LEGEND = """\
-Q: the verifier's score of what was submitted, in [0, 1], with 95% intervals (tasks
-resampled). HMS: process maturity, measured apart, never a reward. steps, calls, tokens:
-means an episode, of the harness and of the executor. bad: episodes that the
-infrastructure lost; they enter no mean.
-"""
+LEGEND = (
+    "Q: the verifier's score of what was submitted, in [0, 1], with 95% intervals "
+    "(tasks resampled). HMS: process maturity, measured apart, never a reward. steps, "
+    "calls, tokens: means an episode, of the harness and of the executor. bad: "
+    "episodes that the infrastructure lost; they enter no mean."
+)
+SMOKE = "Smoke run: it checks the plumbing; its numbers mean nothing."
 
 
 def _number(value: float, digits: int, *, sign: bool = False) -> str:
@@ -109,7 +110,8 @@ def render_tables(results: dict[str, Any]) -> list[RenderableType]:
             table.add_row(*_terminal_row(arm_name, arm))
         title = Text(f"{name}: {_caption(results, domain)}", style="bold")
         parts.append(Group(title, table, Text(support_line(domain)), Text()))
-    return [*parts, Text(LEGEND)]
+    notes = [LEGEND, SMOKE] if results["smoke"] else [LEGEND]
+    return [*parts, *map(Text, notes)]
 
 
 def _terminal_row(name: str, arm: dict[str, Any]) -> tuple[str, ...]:
@@ -183,7 +185,7 @@ def write_report(results: dict[str, Any], folder: Path) -> Path:
         _store_paragraph(results),
     ]
     if results["smoke"]:
-        parts.append("**Smoke run: it checks the plumbing; its numbers mean nothing.**")
+        parts.append(f"**{SMOKE}**")
     for name, domain in results["domains"].items():
         parts += _domain_section(name, domain, results)
     parts.append(_reading_guide())

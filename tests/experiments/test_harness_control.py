@@ -58,7 +58,7 @@ def test_results_report_figures_page_and_table_are_written(smoke):
     for label in ARM_LABELS.values():
         assert label in report and label in text
     assert "recorded responses" in text
-    assert "its numbers mean nothing" in report
+    assert "its numbers mean nothing" in report and "numbers mean nothing" in text
     for name in DOMAINS:
         for kind in ("arms", "events", "buffer"):
             assert (folder / "figures" / f"{name}-{kind}.png").stat().st_size > 1000
