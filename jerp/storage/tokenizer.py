@@ -31,11 +31,16 @@ def byte_level_tokenizer(
 
     Returns:
       The tokenizer; it adds no special tokens by itself.
+
+    Raises:
+      ValueError: a merge makes a token that is not in the vocabulary.
     """
     vocabulary = {token: index for index, token in enumerate(tokens)}
     pairs: list[tuple[str, str]] = []
     for merge in merges:
         left, _, right = merge.partition(" ")
+        if not {left, right, left + right} <= vocabulary.keys():
+            raise ValueError(f"merge {merge!r}: expected tokens of the vocabulary")
         pairs.append((left, right))
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
