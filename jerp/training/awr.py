@@ -9,6 +9,7 @@ sampling does, leaves INFRASTRUCTURE episodes out, and vmaps over keys and `AwrH
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, cast
@@ -77,6 +78,12 @@ def make_awr(config: AwrConfig | None = None) -> Train:
     def train(
         key: Key, hyper: AwrHyper, data: Trajectory
     ) -> tuple[TrainState, Metrics]:
+        if data.log_prob is None:
+            warnings.warn(
+                "trajectory.log_prob is None: learning goes on, but nothing learned "
+                "from this buffer can be evaluated off-policy",
+                stacklevel=2,
+            )
         return _train(config, key, hyper, data)
 
     return train

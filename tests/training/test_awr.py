@@ -267,8 +267,11 @@ def test_the_policy_starts_alike_in_both_settings(data, train, train_steps):
 
 
 def test_foreign_logs_without_masks_allow_every_action(data):
+    """And say that nothing can be evaluated off-policy."""
     foreign = data.replace(legal=None, log_prob=None)
-    state, _ = jax.eval_shape(make_awr(SMALL), jax.random.key(0), AwrHyper(), foreign)
+    train = make_awr(SMALL)
+    with pytest.warns(UserWarning, match="log_prob is None"):
+        state, _ = jax.eval_shape(train, jax.random.key(0), AwrHyper(), foreign)
     assert state.params["logits"]["bias"].shape == (7,)
 
 
