@@ -7,7 +7,8 @@ call, against a plain loop that calls a jitted update for every minibatch of eve
 controller, and against the same loop in torch where it is installed (the [parity]
 extra). Rounds go through the ways in turn, so that a busy machine slows all alike.
 Expected on 2 idle cores: at most 0.088 s a controller in the grid, a tenth of the
-0.88 s that the released torch code takes for one.
+0.88 s that the released torch code takes for one. Beside that code, on a busy machine
+and in processor time: 0.050-0.054 s against 0.82-1.08 s, 15 to 22 times less.
 """
 
 from __future__ import annotations
