@@ -4,8 +4,9 @@
     jerp run harness --executor smollm2     # fresh episodes of the model itself
 
 Sizes follow from three words: the default is sized for a laptop sitting, `smoke` checks
-the plumbing in seconds and measures nothing, `full` has the sizes of arXiv 2607.05458
-(100 tasks a domain or more, 20 rollouts a training task) and resumes over sittings.
+the plumbing and measures nothing (seconds; a minute or two with the live executor),
+`full` has the sizes of arXiv 2607.05458 (100 tasks a domain or more, 20 rollouts a
+training task) and resumes over many sittings.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class HarnessConfig:
-    """What `jerp run harness` runs.
+    """Compares harness controllers around a frozen model: collects, trains, reports.
 
     Attributes:
       domain: controlled domains to run.
@@ -44,9 +45,10 @@ class HarnessConfig:
       seeds: training seeds of each learned controller.
       out: run folder; None gives `jerp-runs/harness-<executor>`. The same command in
         the same folder resumes.
-      smoke: seconds instead of minutes; numbers mean nothing.
+      smoke: check the plumbing; numbers mean nothing. Seconds from recorded responses,
+        a minute or two with the live executor, whose model has to be compiled.
       full: the paper's sizes; needs the live executor, resumes over many sittings.
-      seed: of behaviour, training and bootstrap.
+      seed: of behaviour, training and bootstrap; at least 0.
     """
 
     domain: tuple[str, ...] = DOMAINS
@@ -67,6 +69,8 @@ class HarnessConfig:
             )
         if self.seeds < 1:
             raise ConfigError(f"seeds: expected at least 1, got {self.seeds}")
+        if self.seed < 0:
+            raise ConfigError(f"seed: expected at least 0, got {self.seed}")
         if self.smoke and self.full:
             raise ConfigError("smoke and full exclude each other; give one of them")
         if self.full and self.executor == "recorded":

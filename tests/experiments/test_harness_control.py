@@ -166,6 +166,7 @@ def test_unknown_domain_is_answered_with_the_nearest():
     ("settings", "word"),
     [
         ({"seeds": 0}, "seeds"),
+        ({"seed": -1}, "seed: expected at least 0, got -1"),
         ({"smoke": True, "full": True}, "smoke"),
         ({"full": True}, "smollm2"),
         ({"domain": ("coding", "coding")}, "distinct"),
