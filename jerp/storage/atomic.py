@@ -86,9 +86,9 @@ def _write_message(path: Path, error: OSError) -> str:
     advice = (
         "the disk or a quota is full; free some room and run the same command again"
         if full
-        else "check the folder and its permissions, then run the same command again"
+        else "check the folder and its permissions, then run the command again"
     )
     return (
         f"{path}: cannot be written ({error.strerror}): {advice}. "
-        "Files written earlier are whole"
+        "Whatever was written before this is whole"
     )

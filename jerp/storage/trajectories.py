@@ -68,7 +68,7 @@ class TrajectoryFolder:
         document = meta.document()
         if not path.exists():
             write_json(path, document)
-        found = difference(read_json(path), document)
+        found = difference(_read_meta(path), document)
         if found:
             raise ConfigError(
                 f"{folder} holds trajectories of another kind: {found}. Use another "
@@ -93,18 +93,20 @@ class TrajectoryFolder:
                 f"{folder}: not a trajectory folder (it has no meta.json); name one, "
                 "such as RUN/DOMAIN/buffer"
             )
-        return cls(path.parent, TrajectoryMeta.parse(path, read_json(path)))
+        return cls(path.parent, TrajectoryMeta.parse(path, _read_meta(path)))
 
     def shards(self) -> tuple[str, ...]:
         """Names of the complete shards, sorted."""
         return _names(self.folder, "trajectories-", ".safetensors")
 
+    def incomplete(self) -> tuple[str, ...]:
+        """Names of the shards whose text is there and whose arrays are not, sorted."""
+        texts = _names(self.folder, "transcripts-", ".jsonl")
+        return tuple(sorted({*texts} - {*self.shards()}))
+
     def leftovers(self) -> tuple[str, ...]:
         """Half-written files: of a live writer, or left by a killed one."""
-        texts = _names(self.folder, "transcripts-", ".jsonl")
-        orphans = [
-            self._text(name).name for name in sorted({*texts} - {*self.shards()})
-        ]
+        orphans = (self._text(name).name for name in self.incomplete())
         return (*(path.name for path in temporaries(self.folder)), *orphans)
 
     def write_shard(
@@ -188,10 +190,18 @@ class TrajectoryFolder:
         return read_json(path) if path.exists() else {}
 
     def check(self) -> tuple[ShardReport, ...]:
-        """Reads every shard whole, arrays and text, and says what is wrong with it."""
-        return tuple(self._check_shard(name) for name in self.shards())
+        """Reads every shard whole, arrays and text, and says what is wrong with it.
+
+        A shard of which only one file is there is reported too.
+        """
+        names = sorted({*self.shards(), *self.incomplete()})
+        return tuple(self._check_shard(name) for name in names)
 
     def _check_shard(self, name: str) -> ShardReport:
+        for path in (self._arrays(name), self._text(name)):
+            if not path.exists():
+                problem = f"lacks {path.name}; a run that writes here may still add it"
+                return ShardReport(name, 0, 0, f"{problem}. {self._advice(name)}")
         try:
             mask = self._load_shard(name)[0].mask
             self._load_text(name)
@@ -241,11 +251,21 @@ class TrajectoryFolder:
         return self.folder / f"transcripts-{name}.jsonl"
 
     def _advice(self, name: str) -> str:
-        others = len(self.shards()) - 1
         return (
-            f"The other {others} shards of the folder are untouched: move the two "
-            f"files of shard {name} away and run the command that collected it again"
+            "Other shards of the folder are untouched: move what there is of shard "
+            f"{name} away and run the command that collected it again"
         )
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    try:
+        return read_json(path)
+    except StorageError as error:
+        raise StorageError(
+            f"{error}. The shards beside it are untouched: copy the meta.json of the "
+            "same domain from another folder of the run and set its extra.arm, or move "
+            "this folder away and run the command that collected it again"
+        ) from error
 
 
 def _names(folder: Path, prefix: str, suffix: str) -> tuple[str, ...]:

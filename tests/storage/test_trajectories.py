@@ -148,8 +148,13 @@ def test_a_folder_of_another_kind_is_refused(tmp_path, folder):
         with pytest.raises(StorageError, match=message):
             TrajectoryFolder.open(folder.folder)
     meta.write_text("{")
-    with pytest.raises(StorageError, match=r"meta\.json: truncated or altered"):
+    message = (
+        r"meta\.json: truncated or altered.*copy .* from another folder of the run"
+    )
+    with pytest.raises(StorageError, match=message):
         TrajectoryFolder.create(folder.folder, META)
+    with pytest.raises(StorageError, match=message):
+        TrajectoryFolder.open(folder.folder)
 
 
 def test_an_empty_folder_says_that_nothing_was_collected(tmp_path):
@@ -178,9 +183,10 @@ def test_a_damaged_shard_is_named_and_the_others_are_whole(folder, file, how):
     damage(folder.folder / file, how)
     if file.startswith("trajectories") and how == "gone":
         assert folder.leftovers() == ("transcripts-0001.jsonl",)
-        return
-    with pytest.raises(StorageError, match=f"{file}: .*other 1 shards.*shard 0001"):
-        folder.transcripts()
+        assert folder.incomplete() == ("0001",) and folder.shards() == ("0000",)
+    message = f"{file}: .*Other shards.*shard 0001"
+    with pytest.raises(StorageError, match=message):
+        folder.transcripts(["0000", "0001"])
     equal(folder.load(["0000"]), episodes())
     assert folder.transcripts(["0000"]) == texts()
     whole, broken = folder.check()
@@ -191,6 +197,7 @@ def test_a_damaged_shard_is_named_and_the_others_are_whole(folder, file, how):
         "",
     )
     assert broken.name == "0001" and file in broken.problem
+    assert broken.problem.startswith(f"lacks {file}") == (how == "gone")
 
 
 def test_a_shard_of_another_folder_is_noticed(tmp_path, folder):
