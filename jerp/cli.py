@@ -11,16 +11,19 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import tyro
 from tyro.conf import Positional
 from tyro.extras import SubcommandApp
 
-from jerp.errors import JerpError
+from jerp.errors import ConfigError, JerpError, StorageError, UnknownNameError
+
+if TYPE_CHECKING:
+    from jerp.bridge.store import ResponseStore
 
 __all__ = ["main"]
 
@@ -75,25 +78,24 @@ class Version:
 
 @dataclass(frozen=True)
 class RunHarness:
-    """Learn when to act around a frozen model: collect, train, compare, report."""
+    """Compares harness controllers around a frozen model: collects, trains, reports."""
 
 
 @dataclass(frozen=True)
 class TrajectoriesCheck:
-    """Read every shard of a trajectory folder and say what is damaged.
+    """Read every shard of a trajectory folder, or of a run, and say what is damaged.
 
     Attributes:
-      folder: with a meta.json, such as RUN/coding/buffer.
+      folder: with a meta.json, such as RUN/coding/buffer, or any folder above some.
     """
 
     folder: Positional[Path]
 
     def __call__(self) -> int:
-        """Prints a row a shard; 1 if any is damaged."""
-        from jerp.runs.browse import check_table
-        from jerp.storage.trajectories import TrajectoryFolder
+        """Prints a row a shard, or a row a folder of a run; 1 if any is damaged."""
+        from jerp.runs.browse import check
 
-        table, whole = check_table(TrajectoryFolder.open(self.folder))
+        table, whole = check(self.folder)
         _show(table)
         return 0 if whole else 1
 
@@ -172,16 +174,16 @@ class StoreVerify:
 
     def __call__(self) -> int:
         """Prints what was found; 1 if anything differs."""
+        if self.sample < 1:
+            raise ConfigError(f"--sample: expected at least 1, got {self.sample}")
         from rich.console import Console
         from rich.progress import Progress
 
         from jerp.bridge.local import LocalExecutor
-        from jerp.bridge.store import ResponseStore
         from jerp.runs.store_verify import verify_store
         from jerp.storage.weights import load_weights
 
-        stores = _recorded_stores() if self.store is None else [self.store]
-        store = ResponseStore(None, mode="replay", read_only=stores)
+        store = _open_store(self.store)
         executor = LocalExecutor(load_weights(self.model))
         with Progress(console=Console(stderr=True), transient=True) as progress:
             bar = progress.add_task("generating", total=self.sample)
@@ -207,26 +209,43 @@ class View:
     folder: Positional[Path]
 
     def __call__(self) -> int:
-        """Writes the page and prints where it is."""
+        """Prints where the page is, and what it had to leave out; 1 if anything."""
+        from jerp.runs.browse import printable
         from jerp.runs.viewer import write_view
 
-        print(write_view(self.folder))
-        return 0
+        notes: list[str] = []
+        print(write_view(self.folder, on_note=notes.append))
+        for note in notes:
+            print(printable(note), file=sys.stderr)
+        return 1 if notes else 0
 
 
 def _app(words: Sequence[str]) -> SubcommandApp:
     """All subcommands; the settings of `run` only if `words` ask for it."""
-    run = _group(harness=_run_harness() if words[:1] == ["run"] else RunHarness)
-    trajectories = _group(check=TrajectoriesCheck, show=TrajectoriesShow)
-    models = _group(pull=ModelsPull, list=ModelsList)
-    store = _group(verify=StoreVerify)
+    harness = _run_harness() if words[:1] == ["run"] else RunHarness
+    groups: dict[str, tuple[str, dict[str, Callable[..., Any]]]] = {
+        "run": ("Run an experiment.", {"harness": harness}),
+        "trajectories": (
+            "Look at stored episodes.",
+            {"check": TrajectoriesCheck, "show": TrajectoriesShow},
+        ),
+        "models": ("Weights of executors.", {"pull": ModelsPull, "list": ModelsList}),
+        "store": ("Recorded responses.", {"verify": StoreVerify}),
+    }
+    _check_word("command", words, ("version", *groups, "view"))
     app = _group(version=Version)
-    app.command(run, name="run", help="Run an experiment.")
-    app.command(trajectories, name="trajectories", help="Look at stored episodes.")
-    app.command(models, name="models", help="Weights of executors.")
-    app.command(store, name="store", help="Recorded responses.")
+    for name, (meaning, commands) in groups.items():
+        if words[:1] == [name]:
+            _check_word(f"command of jerp {name}", words[1:], commands)
+        app.command(_group(**commands), name=name, help=meaning)
     app.command(name="view")(View)
     return app
+
+
+def _check_word(kind: str, words: Sequence[str], known: Collection[str]) -> None:
+    """Refuses a first word that is neither an option nor a `known` name."""
+    if words and not words[0].startswith("-") and words[0] not in known:
+        raise UnknownNameError(kind, words[0], known)
 
 
 def _group(**commands: Callable[..., Any]) -> SubcommandApp:
@@ -260,6 +279,25 @@ def _run_harness() -> Callable[..., Callable[[], int]]:
     return harness
 
 
+def _open_store(path: Path | None) -> ResponseStore:
+    """The store at `path`, which `--store` named, or the recorded ones."""
+    from jerp.bridge.store import ResponseStore
+
+    if path is None:
+        return ResponseStore(None, mode="replay", read_only=_recorded_stores())
+    try:
+        store = ResponseStore(None, mode="replay", read_only=[path])
+        if not store.entries():
+            raise StorageError(f"{path}: no responses are stored here")
+    except StorageError as error:
+        raise StorageError(
+            "--store: expected the store of a run (RUN/store) or a file of one: "
+            f"{str(error).rstrip('.')}. Name one, or leave --store out to verify the "
+            "recorded stores"
+        ) from error
+    return store
+
+
 def _recorded_stores() -> list[Path]:
     """The stores that come with the experiments, as package data."""
     import experiments
@@ -273,6 +311,12 @@ def _show(renderable: Any) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 10_000
-    console.print(renderable)
+    if console.is_terminal:
+        console.print(renderable)
+        return
+    console.width = 10_000
+    with console.capture() as capture:
+        console.print(renderable)
+    # Tables pad every row to the longest, which may name a long problem.
+    for line in capture.get().removesuffix("\n").split("\n"):
+        print(line.rstrip())

@@ -86,8 +86,6 @@ def test_an_unknown_domain_gets_the_nearest_name_in_one_line(runs, capsys):
         (["run", "harness", "--sedes", "3"], "--seeds"),
         (["run", "harness", "--executor", "gpt"], "recorded"),
         (["run", "harness", "--seeds", "three"], "--seeds"),
-        (["run", "harnes"], "harness"),
-        (["trajectorie"], "trajectories"),
         (["trajectories", "show"], "PATH"),
         ([], "version"),
     ],
@@ -98,6 +96,23 @@ def test_a_mistyped_word_is_refused_with_a_hint(runs, capsys, words, hint):
     assert caught.value.code == 2
     assert hint in capsys.readouterr().err
     assert runs == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rn"], "unknown command 'rn'; did you mean 'run'? (known: version, "),
+        (["run", "harnes"], "unknown command of jerp run 'harnes'; did you mean 'harn"),
+        (["store", "verfy"], "did you mean 'verify'? (known: verify)"),
+    ],
+)
+def test_a_misspelt_command_gets_the_nearest_name_in_one_line(
+    runs, capsys, words, message
+):
+    assert cli.main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("jerp: unknown command ") and error.count("\n") == 1
+    assert message in error and runs == []
 
 
 def test_help_lists_settings_with_their_meaning(runs, capsys):
@@ -145,7 +160,24 @@ def test_trajectories_check_exits_with_1_when_something_is_damaged(folder, capsy
     assert "whole" in capsys.readouterr().out
     (folder / "transcripts-0000.jsonl").unlink()
     assert cli.main(["trajectories", "check", str(folder)]) == 1
-    assert "transcripts-0000.jsonl: there is no such file" in capsys.readouterr().out
+    assert "lacks transcripts-0000.jsonl" in capsys.readouterr().out
+
+
+def test_trajectories_check_of_a_run_has_a_line_a_folder(folder, capsys):
+    run = folder.parents[1]
+    meta = TrajectoryFolder.open(folder).meta
+    TrajectoryFolder.create(run / "b", meta).write_shard("0000", episodes(), texts())
+    assert cli.main(["trajectories", "check", str(run)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines[1:]] == [
+        ["b", "2", "whole"],
+        ["coding/base", "2", "whole"],
+    ]
+    (folder / "trajectories-0000.safetensors").unlink()
+    assert cli.main(["trajectories", "check", str(run)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and "lacks trajectories-0000.safetensors" in lines[2]
+    assert all(line == line.rstrip() for line in lines)
 
 
 def test_a_folder_of_another_kind_is_one_line_and_status_2(tmp_path, capsys):
@@ -160,6 +192,17 @@ def test_view_prints_where_the_page_is(folder, capsys):
     assert cli.main(["view", str(run)]) == 0
     assert capsys.readouterr().out == f"{run / 'view.html'}\n"
     assert (run / "view.html").exists()
+
+
+def test_view_says_what_it_left_out_and_exits_with_1(folder, capsys):
+    TrajectoryFolder.open(folder).write_shard("0001", episodes(), texts())
+    (folder / "transcripts-0001.jsonl").unlink()
+    run = folder.parents[1]
+    assert cli.main(["view", str(run)]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == f"{run / 'view.html'}\n"
+    assert shown.err.startswith("1 of 2 shards left out: ")
+    assert "transcripts-0001.jsonl" in shown.err
 
 
 def test_models_list_and_an_unknown_model(monkeypatch, tmp_path, capsys):
@@ -209,10 +252,38 @@ def test_store_verify_exits_with_1_when_the_model_says_otherwise(
     assert "different: 20\n" in capsys.readouterr().out
 
 
-def test_store_verify_of_nothing_is_one_line(stored, tmp_path, capsys):
-    missing = str(tmp_path / "missing")
-    assert cli.main(["store", "verify", "--store", missing]) == 2
-    assert capsys.readouterr().err.startswith("jerp: ")
+def test_store_verify_refuses_no_store_before_the_model_is_loaded(
+    stored, tmp_path, capsys
+):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("not a store\n")
+    for name, reason in (
+        ("missing", "does not exist"),
+        ("empty", "no responses are stored here"),
+        ("file", "file"),
+    ):
+        path = str(tmp_path / name)
+        assert cli.main(["store", "verify", "--store", path]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(
+            "jerp: --store: expected the store of a run (RUN/store)"
+        )
+        assert reason in error and error.endswith(
+            "leave --store out to verify the recorded stores\n"
+        )
+    _, asked = stored
+    assert asked == ["recorded"]
+
+
+def test_store_verify_refuses_no_sample_before_anything_is_imported():
+    code = "import sys; from jerp import cli\n"
+    code += "status = cli.main(['store', 'verify', '--sample', '0'])\n"
+    code += "print(status, 'jax' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == "jerp: --sample: expected at least 1, got 0\n"
+    assert done.stdout == "2 False\n"
 
 
 def test_an_error_that_is_ours_has_no_traceback_and_a_bug_has(

@@ -7,7 +7,8 @@ would obey, and never read as markup.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,28 +16,67 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from jerp.errors import ConfigError
-from jerp.storage.trajectories import TrajectoryFolder
+from jerp.errors import ConfigError, StorageError
+from jerp.storage.atomic import temporaries
+from jerp.storage.trajectories import ShardReport, TrajectoryFolder
 from jerp.trajectory import Trajectory, select
 from jerp.typing import USAGE_KINDS, Outcome
 
-__all__ = ["check_table", "entry_text", "episode_steps", "episode_table"]
+__all__ = [
+    "check",
+    "check_run",
+    "check_table",
+    "entry_text",
+    "episode_steps",
+    "episode_table",
+    "printable",
+]
 
 
-def check_table(folder: TrajectoryFolder) -> tuple[Table, bool]:
+def check(path: Path) -> tuple[RenderableType, bool]:
+    """`check_table` of a trajectory folder, `check_run` of a folder above some.
+
+    Raises:
+      StorageError: it is neither, or its meta is corrupt.
+    """
+    if not (path / "meta.json").exists() and any(path.rglob("meta.json")):
+        return check_run(path)
+    return check_table(TrajectoryFolder.open(path))
+
+
+def check_run(run_folder: Path) -> tuple[RenderableType, bool]:
+    """A row for each trajectory folder below `run_folder`, and whether all is whole."""
+    table = _table("folder", "episodes", "state")
+    whole = True
+    for meta in sorted(run_folder.rglob("meta.json")):
+        try:
+            reports = TrajectoryFolder.open(meta.parent).check()
+        except StorageError as error:
+            episodes, problems = "", [str(error)]
+        else:
+            episodes = str(sum(report.episodes for report in reports))
+            problems = [f"{r.name}: {r.problem}" for r in reports if r.problem]
+        whole &= not problems
+        name = str(meta.parent.relative_to(run_folder))
+        state = "; ".join(problems) or "whole"
+        table.add_row(printable(name), episodes, printable(state))
+    return table, whole
+
+
+def check_table(folder: TrajectoryFolder) -> tuple[RenderableType, bool]:
     """A row for each shard and half-written file, and whether all is whole."""
     table = _table("shard", "episodes", "steps", "state")
-    whole = True
-    for report in folder.check():
-        whole &= not report.problem
+    reports = folder.check()
+    for report in reports:
         state = printable(report.problem or "whole")
         table.add_row(report.name, str(report.episodes), str(report.steps), state)
-    for name in folder.leftovers():
+    for path in temporaries(folder.folder):
         state = (
             "half-written: in the making, or of a killed run, which then starts anew"
         )
-        table.add_row(printable(name), "", "", state)
-    return table, whole
+        table.add_row(printable(path.name), "", "", state)
+    whole = not any(report.problem for report in reports)
+    return Group(table, _present(reports)), whole
 
 
 def episode_table(folder: TrajectoryFolder) -> Table:
@@ -102,6 +142,15 @@ def printable(text: str) -> Text:
     """`text` with control characters shown as escapes, and no markup."""
     shown = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
     return Text("".join(shown))
+
+
+def _present(reports: Sequence[ShardReport]) -> Text:
+    """How many episodes there are, and which shards cannot be counted on."""
+    damaged = [report.name for report in reports if report.problem]
+    episodes = sum(report.episodes for report in reports)
+    whole = len(reports) - len(damaged)
+    text = f"{episodes} episodes present, in {whole} of {len(reports)} shards"
+    return printable(text + (f"; damaged: {', '.join(damaged)}" if damaged else ""))
 
 
 def _numbers(

@@ -118,11 +118,9 @@ def verify_store(
       StorageError: the store has no completions of this executor, or an entry's key is
         not that of its request.
     """
-    if sample < 1 or batch_size < 1:
-        raise ConfigError(
-            "sample, batch_size: expected at least 1, got "
-            f"sample={sample}, batch_size={batch_size}"
-        )
+    for name, size in (("sample", sample), ("batch_size", batch_size)):
+        if size < 1:
+            raise ConfigError(f"{name}: expected at least 1, got {size}")
     stored = _completions(store, executor.fingerprint)
     keys = random.Random(seed).sample(sorted(stored), min(sample, len(stored)))
     failed, gap = 0, 0.0

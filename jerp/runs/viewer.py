@@ -16,7 +16,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,16 @@ from jerp.typing import USAGE_KINDS, Outcome
 __all__ = ["write_view"]
 
 
-def write_view(run_folder: Path | str) -> Path:
+def write_view(
+    run_folder: Path | str, *, on_note: Callable[[str], None] = lambda note: None
+) -> Path:
     """Writes `view.html` into a run folder, of all episodes found below it.
 
     A shard that cannot be read is named on the page; the others are shown.
 
     Args:
       run_folder: any folder with trajectory folders in it, or one itself.
+      on_note: called with each note of the page, such as on shards left out.
 
     Returns:
       Path of the page.
@@ -49,6 +52,12 @@ def write_view(run_folder: Path | str) -> Path:
       StorageError: there are no episodes, or the page cannot be written.
     """
     run_folder = Path(run_folder)
+    if not run_folder.is_dir():
+        found = "found a file" if run_folder.exists() else "there is nothing"
+        raise StorageError(
+            f"{run_folder}: expected the folder of a run, {found}; name a folder that "
+            "`jerp run` wrote"
+        )
     texts = _Texts()
     index: dict[str, Any] = {
         "title": run_folder.resolve().name,
@@ -79,6 +88,8 @@ def write_view(run_folder: Path | str) -> Path:
     blocks |= {f"steps-{number}": part for number, part in enumerate(steps)}
     path = run_folder / "view.html"
     write_bytes(path, _page(index["title"], blocks).encode())
+    for note in index["notes"]:
+        on_note(note)
     return path
 
 
@@ -118,14 +129,19 @@ def _read_folder(
     except StorageError as error:
         notes.append(str(error))
         return None
-    for name in folder.shards():
+    names = sorted({*folder.shards(), *folder.incomplete()})
+    left_out: list[str] = []
+    for name in names:
         try:
             data, shard_texts = folder.load([name]), folder.transcripts([name])
         except (StorageError, TrajectoryError) as error:
-            notes.append(str(error))
+            left_out.append(str(error))
             continue
         episodes += _episode_rows(folder, data)
         steps += _step_rows(data, shard_texts, texts)
+    if left_out:
+        reasons = "; ".join(left_out)
+        notes.append(f"{len(left_out)} of {len(names)} shards left out: {reasons}")
     if not episodes:
         return None
     for name in [n for n, column in columns.items() if len(column) != len(episodes)]:

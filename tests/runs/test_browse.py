@@ -4,6 +4,7 @@ from rich.console import Console
 
 from jerp.errors import ConfigError
 from jerp.runs.browse import (
+    check_run,
     check_table,
     entry_text,
     episode_steps,
@@ -15,7 +16,7 @@ from tests.storage.episodes import ACTIONS, FEATURES, episodes, texts
 
 
 def rendered(renderable):
-    console = Console(width=400, highlight=False)
+    console = Console(width=2000, highlight=False)
     with console.capture() as capture:
         console.print(renderable)
     return [" ".join(line.split()) for line in capture.get().splitlines()]
@@ -72,14 +73,53 @@ def test_a_foreign_log_without_names_or_text_is_shown(tmp_path):
 
 def test_check_names_what_is_damaged_and_what_is_half_written(folder):
     table, whole = check_table(folder)
-    assert whole and rendered(table)[1] == "0000 2 4 whole"
+    assert whole and rendered(table)[1:] == [
+        "0000 2 4 whole",
+        "2 episodes present, in 1 of 1 shards",
+    ]
     (folder.folder / ".x.1.tmp").write_text("")
     (folder.folder / "transcripts-0000.jsonl").write_text("")
     table, whole = check_table(folder)
     lines = rendered(table)
     assert not whole
     assert "checksum differs" in " ".join(lines)
-    assert lines[-1].startswith(".x.1.tmp half-written")
+    assert lines[-2].startswith(".x.1.tmp half-written")
+    assert lines[-1] == "0 episodes present, in 0 of 1 shards; damaged: 0000"
+
+
+@pytest.mark.parametrize(
+    "file", ["trajectories-0001.safetensors", "transcripts-0001.jsonl"]
+)
+def test_check_names_the_file_that_a_shard_lacks(folder, file):
+    folder.write_shard("0001", episodes(), texts())
+    (folder.folder / file).unlink()
+    table, whole = check_table(folder)
+    lines = rendered(table)
+    assert not whole
+    assert lines[1] == "0000 2 4 whole"
+    assert lines[2].startswith(f"0001 0 0 lacks {file}")
+    assert lines[-1] == "2 episodes present, in 1 of 2 shards; damaged: 0001"
+
+
+def test_a_run_has_a_row_for_each_folder_below_it(tmp_path):
+    for arm in ("awr", "base", "bc"):
+        made = TrajectoryFolder.create(tmp_path / "coding" / arm, TrajectoryMeta())
+        made.write_shard("0000", episodes(), texts())
+    table, whole = check_run(tmp_path)
+    assert whole
+    assert rendered(table)[1:] == [
+        "coding/awr 2 whole",
+        "coding/base 2 whole",
+        "coding/bc 2 whole",
+    ]
+    (tmp_path / "coding" / "awr" / "meta.json").write_text("{")
+    (tmp_path / "coding" / "base" / "trajectories-0000.safetensors").unlink()
+    table, whole = check_run(tmp_path)
+    awr, base, bc = rendered(table)[1:]
+    assert not whole
+    assert awr.startswith("coding/awr ") and "meta.json: truncated" in awr
+    assert base.startswith("coding/base 0 0000: lacks trajectories-0000.safetensors")
+    assert bc == "coding/bc 2 whole"
 
 
 @pytest.mark.parametrize(

@@ -124,5 +124,5 @@ def test_an_entry_under_a_wrong_key_is_refused(store):
 
 @pytest.mark.parametrize("name", ["sample", "batch_size"])
 def test_sizes_below_one_are_refused_by_name(store, name):
-    with pytest.raises(ConfigError, match=f"{name}=0"):
+    with pytest.raises(ConfigError, match=f"^{name}: expected at least 1, got 0"):
         verify_store(store, ScriptedExecutor(script), **{name: 0})

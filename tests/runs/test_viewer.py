@@ -142,9 +142,23 @@ def test_a_damaged_shard_is_named_and_the_rest_shown(run):
     write(run / "coding" / "awr", "awr", (1,))
     damaged = run / "coding" / "awr" / "transcripts-0000.jsonl"
     damaged.write_bytes(damaged.read_bytes()[:-9])
+    told = []
+    index = Page(write_view(run, on_note=told.append)).blocks()["index"]
+    assert len(index["episodes"]) == 3
+    (note,) = index["notes"]
+    assert note.startswith("1 of 2 shards left out: ")
+    assert "transcripts-0000.jsonl" in note
+    assert told == [note]
+
+
+def test_a_shard_without_arrays_is_left_out_and_named(run):
+    write(run / "coding" / "awr", "awr", (1,))
+    (run / "coding" / "awr" / "trajectories-0000.safetensors").unlink()
     index = Page(write_view(run)).blocks()["index"]
     assert len(index["episodes"]) == 3
-    assert len(index["notes"]) == 1 and "transcripts-0000.jsonl" in index["notes"][0]
+    (note,) = index["notes"]
+    assert note.startswith("1 of 2 shards left out: ")
+    assert "trajectories-0000.safetensors" in note
 
 
 def test_annotations_that_do_not_match_are_left_out_and_named(run):
@@ -172,3 +186,11 @@ def test_a_folder_without_episodes_is_refused(tmp_path):
     with pytest.raises(StorageError, match=r"no episodes below.*meta\.json: truncated"):
         write_view(tmp_path)
     assert not (tmp_path / "view.html").exists()
+
+
+def test_what_is_no_folder_is_refused_as_what_it_is(tmp_path):
+    with pytest.raises(StorageError, match="expected the folder of a run, there is no"):
+        write_view(tmp_path / "nothing")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="expected the folder of a run, found a f"):
+        write_view(tmp_path / "file")
