@@ -110,7 +110,8 @@ def test_a_job_ends_where_it_says():
 def test_long_and_short_jobs_run_in_classes_of_their_own():
     short, long = job(1, length=5), job(2, length=40, max_tokens=20)
     assert [SHAPE.capacity_for(n) for n in (10, 16, 17, 60)] == [16, 16, 32, 64]
-    assert [SHAPE.rows_for(c) for c in (16, 32, 64, 128, 1024)] == [4, 4, 2, 1, 1]
+    assert [SHAPE.rows_for(c) for c in (16, 32, 64, 128, 1024)] == [4, 4, 2, 2, 2]
+    assert BatchShape(rows=1).rows_for(8192) == 1
     mixed = run(short, long, job(3))
     assert len(long.tokens) == 20
     assert run(job(1, length=5))[0] == mixed[0]

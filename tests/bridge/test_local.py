@@ -1,6 +1,7 @@
 """The local executor keeps the executor's contract, on a tiny random model."""
 
 import asyncio
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -103,22 +104,31 @@ def test_max_tokens_cuts_and_says_so(one_seed):
     assert cut.status == "truncated"
 
 
-def test_a_stop_token_ends_an_answer(one_seed):
+@pytest.fixture
+def stop_at(monkeypatch):
+    """Makes a token a stop token of the executor under test."""
+
+    def change(token):
+        model = replace(tiny_model(), stop_tokens=(token,))
+        monkeypatch.setattr(executor(), "_model", model)
+
+    return change
+
+
+def test_a_stop_token_ends_an_answer(one_seed, stop_at):
     [free] = complete(ask("t"))
-    model = tiny_model(stop_tokens=(free.tokens[4], 256))
-    other = LocalExecutor(model, numerics="float32", shape=SHAPE)
-    [stopped] = asyncio.run(other.complete([ask("t")]))
+    stop_at(free.tokens[4])
+    [stopped] = complete(ask("t"))
     end = free.tokens.index(free.tokens[4])
     assert stopped.tokens == free.tokens[: end + 1]
     assert stopped.status == "ok"
 
 
-def test_nothing_visible_is_empty(one_seed):
+def test_nothing_visible_is_empty(one_seed, stop_at):
+    """The stop token is a byte here, so a stop string has to hide it."""
     [free] = complete(ask("t"))
-    model = tiny_model(stop_tokens=(free.tokens[0],))
-    other = LocalExecutor(model, numerics="float32", shape=SHAPE)
-    # the stop token is a byte here, so it must not be one that shows
-    [stopped] = asyncio.run(other.complete([ask("t", stop=(free.text[0],))]))
+    stop_at(free.tokens[0])
+    [stopped] = complete(ask("t", stop=(free.text[0],)))
     assert (stopped.text, stopped.status) == ("", "empty")
 
 

@@ -17,10 +17,12 @@ LENGTH = np.array([3, 5, 1, 4], np.int32)
 TOKENS = np.array(
     [[1, 2, 3, 0, 0], [9, 8, 7, 6, 5], [4, 0, 0, 0, 0], [11, 12, 13, 14, 0]], np.int32
 )
-NO_STOP = jnp.array([-1])
+NO_STOP = jnp.full(4, -1)
 run = jax.jit(partial(generate, decoder=DECODER, steps=STEPS))
 forward = jax.jit(DECODER.apply)
 keys_of = jax.vmap(jax.random.key)
+six_tokens = jax.jit(partial(decode, decoder=DECODER, steps=6))
+two_tokens = jax.jit(partial(decode, decoder=DECODER, steps=2))
 
 
 def keys(*seeds):
@@ -112,12 +114,11 @@ def test_chunks_equal_one_scan():
         keys=keys(5, 6),
         sampling=rows,
     )
-    chunk = {n: jax.jit(partial(decode, decoder=DECODER, steps=n)) for n in (2, 6)}
     cache = init_cache(CONFIG, batch_size=2, capacity=8)
-    _, end, whole, log_prob = chunk[6](params, cache, start)
+    _, end, whole, log_prob = six_tokens(params, cache, start)
     rows, parts = start, []
     for _ in range(3):
-        cache, rows, *drawn = chunk[2](params, cache, rows)
+        cache, rows, *drawn = two_tokens(params, cache, rows)
         parts.append(drawn)
     tokens, log_probs = (jnp.concatenate(p, axis=1) for p in zip(*parts, strict=True))
     chex.assert_trees_all_equal(tokens, whole)
@@ -128,7 +129,6 @@ def test_chunks_equal_one_scan():
 
 def test_a_row_beyond_its_capacity_disturbs_nobody():
     params, rows = random_params(), sampling_rows([1.0, 1.0])
-    chunk = jax.jit(partial(decode, decoder=DECODER, steps=6))
 
     def drawn(position):
         start = DecodeRows(
@@ -139,7 +139,7 @@ def test_a_row_beyond_its_capacity_disturbs_nobody():
             sampling=rows,
         )
         cache = init_cache(CONFIG, batch_size=2, capacity=8)
-        return jax.tree.map(lambda x: x[0], chunk(params, cache, start)[2:])
+        return jax.tree.map(lambda x: x[0], six_tokens(params, cache, start)[2:])
 
     chex.assert_trees_all_equal(drawn(0), drawn(6))
 

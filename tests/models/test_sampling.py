@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jerp.models.sampling import sample_tokens
+from tests.conftest import TRANSFORMS
 from tests.models.tiny import sampling_rows
 from tests.reference import decoder as reference
 
@@ -19,11 +20,12 @@ def normal(seed, *shape):
     return 3 * jax.random.normal(jax.random.key(seed), shape)
 
 
-def test_by_hand(transform):
+@pytest.mark.parametrize("name", ["eager", "jit", "vmap_many"])
+def test_by_hand(name):
     """Probabilities .5, .25, .25 at temperature 1; an edge goes to the next token."""
     logits = jnp.log(jnp.array([[2.0, 1.0, 1.0]] * 4))
     uniform = jnp.array([0.0, 0.49, 0.5, 0.76])
-    token, log_prob = transform(sample_tokens)(
+    token, log_prob = TRANSFORMS[name](sample_tokens)(
         logits, uniform, sampling_rows([1.0] * 4)
     )
     assert token.tolist() == [0, 0, 1, 2]
@@ -61,11 +63,11 @@ def test_frequencies_are_the_probabilities():
 
 
 def test_zero_temperature_takes_the_first_largest():
-    logits = normal(0, 3, 600).at[1, 300].set(50).at[1, 500].set(50)
-    token, log_prob = sample(logits, jnp.full(3, 0.99), sampling_rows([0.0] * 3))
+    logits = normal(0, 8, 300).at[1, 100].set(50).at[1, 290].set(50)
+    token, log_prob = sample(logits, jnp.full(8, 0.99), sampling_rows([0.0] * 8))
     assert token.tolist() == jnp.argmax(logits, -1).tolist()
-    assert token[1] == 300
-    assert log_prob.tolist() == [0, 0, 0]
+    assert token[1] == 100
+    assert not log_prob.any()
 
 
 @pytest.mark.parametrize(
@@ -97,11 +99,10 @@ def test_ties_at_the_edge_are_kept():
 
 def test_rows_never_mix():
     """A row draws the same whether its neighbours are narrow, greedy or plain."""
-    logits, uniform = normal(3, 3, 500), jnp.array([0.3, 0.6, 0.9])
-    plain = sample(logits, uniform, sampling_rows([0.7] * 3))
-    mixed = sample(
-        logits, uniform, sampling_rows([0.7, 0.7, 0.0], [0, 3, 0], [1.0, 0.5, 1.0])
-    )
+    logits, uniform = normal(3, 8, 300), jnp.linspace(0.1, 0.9, 8)
+    plain = sample(logits, uniform, sampling_rows([0.7] * 8))
+    others = ([0.7] + [0.0, 0.5] * 3 + [1.0], [0, 3] * 4, [1.0] + [0.5] * 7)
+    mixed = sample(logits, uniform, sampling_rows(*others))
     chex.assert_trees_all_equal(
         *(jax.tree.map(lambda x: x[0], r) for r in (plain, mixed))
     )
