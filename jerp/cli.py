@@ -195,6 +195,8 @@ class StoreVerify:
             )
         for name, value in report.rows():
             print(f"{name}: {value}")
+        for problem in store.problems:
+            print(problem, file=sys.stderr)
         return 0 if report.agrees else 1
 
 

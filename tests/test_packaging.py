@@ -99,9 +99,6 @@ def test_the_installed_command_runs_from_another_folder(installed, tmp_path):
     assert f"jerp    {jerp.__version__}\n" in installed("version", folder=tmp_path)
 
 
-@pytest.mark.skipif(
-    not data_files((".jsonl.xz",)), reason="the recorded stores are not made yet"
-)
 def test_the_installed_experiment_runs_from_another_folder(installed, tmp_path):
     installed("run", "harness", "--smoke", "--out", "here", folder=tmp_path)
     run_folder = tmp_path / "here"
