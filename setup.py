@@ -52,6 +52,7 @@ setup(
         "numpy>=2.0",
         "safetensors>=0.5",
         "tokenizers>=0.22",
+        "huggingface-hub>=1.0",
         "gguf>=0.19",
         "jinja2>=3.1",
         "tyro>=1.0",

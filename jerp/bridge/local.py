@@ -92,7 +92,8 @@ class LocalExecutor:
                 "the model has no chat template: expected an instruction-tuned model"
             )
         shape = shape or BatchShape()
-        self._model = model
+        self._tokenizer, self._stop_tokens = model.tokenizer, model.stop_tokens
+        self._context_length = model.config.context_length
         self._template = ChatTemplate(model.chat_template, model.template_variables)
         config, params = cast_products(model.config, model.params, numerics)
         self._batcher = Batcher(config, params, shape)
@@ -130,12 +131,12 @@ class LocalExecutor:
 
     def _prepare(self, request: Request) -> Job | Completion:
         """The job of a request, or the completion that says why there is none."""
-        sampling, context = request.sampling, self._model.config.context_length
+        sampling, context = request.sampling, self._context_length
         try:
             text = self._template.render(request.messages)
         except ValueError as error:
             return Completion("", status="error", error=f"messages: {error}")
-        prompt = self._model.tokenizer.encode(text, add_special_tokens=False).ids
+        prompt = self._tokenizer.encode(text, add_special_tokens=False).ids
         if not prompt or len(prompt) + sampling.max_tokens > context:
             return Completion(
                 text="",
@@ -155,19 +156,21 @@ class LocalExecutor:
         )
 
     def _ends(self, sampling: Sampling, tokens: Sequence[int]) -> bool:
-        if tokens[-1] in self._model.stop_tokens:
+        if tokens[-1] in self._stop_tokens:
             return True
         if not sampling.stop:
             return False
-        text = visible_text(self._model.tokenizer, tokens)
+        text = visible_text(self._tokenizer, tokens)
         return before_stop(text, sampling.stop) is not None
 
     def _finish(self, job: Job, sampling: Sampling) -> Completion:
-        text = visible_text(self._model.tokenizer, job.tokens)
-        stopped = before_stop(text, sampling.stop)
-        ended = stopped is not None or job.tokens[-1] in self._model.stop_tokens
+        ended = job.tokens[-1] in self._stop_tokens
+        shown = job.tokens[:-1] if ended else job.tokens
+        text = visible_text(self._tokenizer, shown)
+        before = before_stop(text, sampling.stop)
+        if before is not None:
+            text, ended = before, True
         status: Status = "ok" if ended else "truncated"
-        text = text if stopped is None else stopped
         return Completion(
             text=text,
             status=status if text.strip() else "empty",

@@ -2,9 +2,9 @@
 
 One module serves a full forward pass, a prefill and a decoding step: what attention
 reads and writes is a `Mixer`, a plain function handed to the module. Projections that
-share an input are one matrix (query/key/value, gate/up), because few wide products
-are twice as fast as many narrow ones on a CPU. Matrices are stored as `[in, out]`;
-their dtype is the dtype of the products, everything between them is float32.
+share an input are one matrix (query/key/value, gate/up): fewer and wider products.
+Matrices are stored as `[in, out]`; their dtype is the dtype of the products, everything
+between them is float32.
 
 Axes: `B` sequences, `T` tokens, `S` cached positions, `H` query heads, `G` key/value
 heads, `D` features of a head. Sharding and training with dropout are refused.

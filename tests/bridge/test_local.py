@@ -1,7 +1,6 @@
 """The local executor keeps the executor's contract, on a tiny random model."""
 
 import asyncio
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -109,27 +108,28 @@ def stop_at(monkeypatch):
     """Makes a token a stop token of the executor under test."""
 
     def change(token):
-        model = replace(tiny_model(), stop_tokens=(token,))
-        monkeypatch.setattr(executor(), "_model", model)
+        monkeypatch.setattr(executor(), "_stop_tokens", (token,))
 
     return change
 
 
 def test_a_stop_token_ends_an_answer(one_seed, stop_at):
     [free] = complete(ask("t"))
+    end = free.tokens.index(free.tokens[4])
     stop_at(free.tokens[4])
     [stopped] = complete(ask("t"))
-    end = free.tokens.index(free.tokens[4])
     assert stopped.tokens == free.tokens[: end + 1]
     assert stopped.status == "ok"
+    shown = bytes(free.tokens[:end]).decode(errors="replace")
+    assert stopped.text == shown.removesuffix("\N{REPLACEMENT CHARACTER}")
 
 
 def test_nothing_visible_is_empty(one_seed, stop_at):
-    """The stop token is a byte here, so a stop string has to hide it."""
     [free] = complete(ask("t"))
     stop_at(free.tokens[0])
-    [stopped] = complete(ask("t", stop=(free.text[0],)))
+    [stopped] = complete(ask("t"))
     assert (stopped.text, stopped.status) == ("", "empty")
+    assert stopped.tokens == free.tokens[:1]
 
 
 @pytest.mark.parametrize(
