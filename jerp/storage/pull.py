@@ -146,10 +146,12 @@ def _download(source: Source, scratch: Path, report: Report) -> Path:
 
 
 def _written(folder: Path) -> int:
+    """Bytes below `folder`; pip moves and deletes its files while they are counted."""
     total = 0
-    for file in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # pip moves its files about
-            total += file.stat().st_size
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.path.getsize(os.path.join(parent, name))
     return total
 
 
