@@ -160,24 +160,30 @@ def generate(
       The tokens drawn.
     """
     chex.assert_rank([tokens, length, stop_tokens, keys], [2, 1, 1, 1])
-    positions = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
-    _, prompt = hidden_states(
-        decoder, params, tokens, jnp.broadcast_to(positions, tokens.shape)
-    )
-    room, none = (0, steps), (0, 0)
-    cache = tuple(
-        (jnp.pad(k, (none, none, none, room)), jnp.pad(v, (none, none, room, none)))
-        for k, v in prompt
-    )
-    last = jnp.take_along_axis(tokens, (length - 1)[:, None], axis=1)[:, 0]
     rows = DecodeRows(
-        token=last,
+        token=jnp.take_along_axis(tokens, (length - 1)[:, None], axis=1)[:, 0],
         position=length - 1,
         drawn=jnp.zeros_like(length),
         keys=keys,
         sampling=sampling,
     )
+    cache = _prompt_cache(params, tokens, decoder=decoder, room=steps)
     _, _, drawn, log_prob = decode(params, cache, rows, decoder=decoder, steps=steps)
     stopped = jnp.any(drawn[:, :, None] == stop_tokens[None, None], axis=-1)
     before = jnp.cumsum(stopped, axis=1) - stopped
     return Generated(tokens=drawn, log_prob=log_prob, mask=before == 0)
+
+
+def _prompt_cache(
+    params: ArrayTree, tokens: Array, *, decoder: Decoder, room: int
+) -> Cache:
+    """Keys and values of whole prompts, with `room` positions behind them."""
+    positions = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
+    _, prompt = hidden_states(
+        decoder, params, tokens, jnp.broadcast_to(positions, tokens.shape)
+    )
+    none, more = (0, 0), (0, room)
+    return tuple(
+        (jnp.pad(k, (none, none, none, more)), jnp.pad(v, (none, none, more, none)))
+        for k, v in prompt
+    )

