@@ -14,6 +14,7 @@ from collections.abc import Iterable
 __all__ = [
     "ConfigError",
     "ExecutorError",
+    "InputError",
     "JerpError",
     "MissingExtraError",
     "SandboxError",
@@ -31,6 +32,10 @@ class JerpError(Exception):
 
 class ConfigError(JerpError, ValueError):
     """A setting is out of range or contradicts another one."""
+
+
+class InputError(JerpError, ValueError):
+    """Data handed to a function, or read from a file, is not what the name promises."""
 
 
 class TrajectoryError(JerpError, ValueError):

@@ -1,0 +1,1 @@
+"""Group-relative advantages: pure functions on arrays."""

@@ -1,0 +1,253 @@
+"""Advantages of rollouts relative to the other rollouts of their group.
+
+`N` rollouts in `G` groups, usually one group a task. Each variant of the literature is
+a baseline (what is subtracted) and a scale (what is divided by). Groups from which
+nothing can be learned, of one rollout or of equal returns, give exactly 0 and are
+counted as dead. Advantages are constants: no gradient flows through them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import chex
+import jax.numpy as jnp
+from flax import struct
+from jax import lax
+
+from jerp.errors import InputError
+from jerp.ops.checks import (
+    check_any,
+    check_choice,
+    check_finite,
+    check_ids,
+    check_values,
+)
+from jerp.ops.masked import masked_variance, safe_sqrt
+from jerp.ops.segments import (
+    GroupStats,
+    group_deviations,
+    group_max,
+    group_stats,
+    group_sum,
+    of_group,
+)
+from jerp.typing import Array, ArrayLike
+
+__all__ = ["Baseline", "GroupAdvantages", "Scale", "group_relative_advantages"]
+
+Baseline = Literal["mean", "leave_one_out", "second_best"]
+Scale = Literal["std", "batch_std", "max", "none"]
+
+
+class GroupAdvantages(struct.PyTreeNode):
+    """Advantages and what their groups were like.
+
+    Attributes:
+      value: `[N]` float32, 0 for masked rows.
+      dead: `[G]` bool, has rollouts and all their advantages are 0 by construction:
+        fewer than `min_group_size`, or equal returns.
+      dead_share: `[]` float32, dead groups among those with rollouts; NaN without any.
+      num_invalid: `[]` int32, real rows with a NaN or infinite return or an id out of
+        range. Their advantage is NaN, and so is that of every row in their group.
+    """
+
+    value: Array
+    dead: Array
+    dead_share: Array
+    num_invalid: Array
+
+
+def group_relative_advantages(
+    returns: Array,
+    group_id: Array,
+    mask: Array,
+    *,
+    num_groups: int,
+    baseline: Baseline = "mean",
+    scale: Scale = "std",
+    ddof: int = 0,
+    epsilon: ArrayLike = 1e-6,
+    min_group_size: int = 2,
+    weight: Array | None = None,
+) -> GroupAdvantages:
+    """Return of each rollout relative to its group.
+
+        A_i = d_i / (s + epsilon)
+
+        baseline "mean":          d_i = R_i - mean_g
+                 "leave_one_out": d_i = R_i - mean of the others
+                                      = n / (n - 1) (R_i - mean_g)
+                 "second_best":   d_i = R_i - second largest R of the group, for the
+                                  best rollout; 0 for all others
+        scale    "std":           s = std_g, of the returns in the group
+                 "batch_std":     s = std of all real returns in the batch
+                 "max":           s = max_g |d|
+                 "none":          A_i = d_i
+
+    | variant | keywords |
+    | --- | --- |
+    | GRPO | the defaults; verl's code has `ddof=1` |
+    | Dr.GRPO | `scale="none"` |
+    | RLOO | `baseline="leave_one_out", scale="none"` |
+    | GRPO with the batch's scale | `scale="batch_std"` |
+    | pass@k GRPO | `baseline="second_best"`, with `scale="std", ddof=1` or `"none"` |
+
+    Args:
+      returns: `[N]` float, one a rollout. Masked rows may hold anything, NaN included.
+      group_id: `[N]` int32 in [0, G).
+      mask: `[N]` bool, False for padding and for rollouts without an answer
+        (`Outcome.INFRASTRUCTURE`).
+      num_groups: G, static; groups without rows are allowed.
+      baseline: see above.
+      scale: see above.
+      ddof: 0 divides squares by n, 1 by n - 1; of "std" and "batch_std".
+      epsilon: at least 0, added outside the root.
+      min_group_size: at least 2; smaller groups give 0.
+      weight: `[N]` float32, at least 0: how much each return counts in the group's mean
+        and standard deviation. None counts all alike. Only with `baseline="mean"`, and
+        not with "batch_std".
+
+    Returns:
+      `GroupAdvantages`. In dead groups the value is exactly 0.
+
+    Raises:
+      InputError: an id out of range, a NaN or infinite return, or an all-masked batch,
+        where Python can see it. Under jit such rows are NaN and counted.
+
+    Deviations: the GRPO paper writes "std" and gives no ddof: 0 here, as in JERP. Codes
+      divide a group of equal returns by `epsilon` alone and so blow up float32 rounding
+      (twenty returns of 9.9 give -0.48 each in verl), and verl gives a group of one
+      its raw return; both are 0 here. "max" is this library's reading: no paper gives
+      its formula.
+
+    Reference: GRPO, Shao et al., arXiv:2402.03300, section 4.1; Dr.GRPO, Liu et al.,
+      arXiv:2503.20783; RLOO, Ahmadian et al., arXiv:2402.14740; JERP, arXiv:2606.27136,
+      eq. 19.
+
+    Example:
+      >>> r, g = jnp.array([1.0, 0.0, 0.5, 0.5]), jnp.array([0, 0, 1, 1])
+      >>> a = group_relative_advantages(
+      ...     r, g, jnp.ones(4, bool), num_groups=2, epsilon=0.0
+      ... )
+      >>> a.value.tolist(), a.dead.tolist(), float(a.dead_share)
+      ([1.0, -1.0, 0.0, 0.0], [False, True], 0.5)
+    """
+    chex.assert_rank([returns, group_id, mask], 1)
+    chex.assert_equal_shape([returns, group_id, mask])
+    _check_settings(baseline, scale, ddof, epsilon, min_group_size, weight)
+    check_finite("returns", returns, mask)
+    check_ids("group_id", group_id, mask, size=num_groups)
+    check_any("mask", mask)
+    returns = jnp.where(mask, returns, 0).astype(jnp.float32)
+    invalid = mask & ~(
+        jnp.isfinite(returns) & (group_id >= 0) & (group_id < num_groups)
+    )
+    stats = group_stats(
+        returns, group_id, mask, num_groups=num_groups, ddof=ddof, weight=weight
+    )
+    difference = _differences(returns, group_id, mask, stats, baseline, weight)
+    divisor = _divisor(difference, returns, group_id, mask, stats, scale, ddof, epsilon)
+    dead = stats.dead | ((stats.count > 0) & (stats.count < min_group_size))
+    alive = of_group(~dead, group_id, mask)
+    value = jnp.where(alive, difference / divisor, 0)
+    broken = group_sum(invalid.astype(jnp.int32), group_id, mask, num_groups=num_groups)
+    unknown = invalid | (of_group(broken, group_id, mask) > 0)
+    return GroupAdvantages(
+        value=lax.stop_gradient(jnp.where(unknown, jnp.nan, value)),
+        dead=dead,
+        dead_share=jnp.sum(dead) / jnp.sum(stats.count > 0),
+        num_invalid=jnp.sum(invalid, dtype=jnp.int32),
+    )
+
+
+def _differences(
+    returns: Array,
+    group_id: Array,
+    mask: Array,
+    stats: GroupStats,
+    baseline: str,
+    weight: Array | None,
+) -> Array:
+    """Returns minus the baseline, `[N]`."""
+    num_groups = stats.count.shape[0]
+    if baseline == "second_best":
+        return _lead_of_the_best(returns, group_id, mask, num_groups)
+    difference = group_deviations(
+        returns, group_id, mask, num_groups=num_groups, weight=weight
+    )
+    if baseline == "leave_one_out":
+        count = of_group(stats.count, group_id, mask).astype(jnp.float32)
+        difference = difference * (count / jnp.maximum(count - 1, 1))
+    return difference
+
+
+def _lead_of_the_best(
+    returns: Array, group_id: Array, mask: Array, num_groups: int
+) -> Array:
+    """Lead over the second best for the best rollout of each group, 0 for the others.
+
+    Ties at the top lead by 0, so it does not matter which of them is the best.
+    """
+    reduce = {"mask": mask, "num_groups": num_groups, "empty": -jnp.inf}
+    best = of_group(group_max(returns, group_id, **reduce), group_id, mask)
+    is_best = mask & (returns == best)
+    tied = group_sum(is_best.astype(jnp.int32), group_id, mask, num_groups=num_groups)
+    below = jnp.where(is_best, -jnp.inf, returns)
+    second = of_group(group_max(below, group_id, **reduce), group_id, mask)
+    alone = is_best & (of_group(tied, group_id, mask) == 1) & (second > -jnp.inf)
+    return jnp.where(alone, returns - jnp.where(alone, second, 0), 0)
+
+
+def _divisor(
+    difference: Array,
+    returns: Array,
+    group_id: Array,
+    mask: Array,
+    stats: GroupStats,
+    scale: str,
+    ddof: int,
+    epsilon: ArrayLike,
+) -> Array:
+    """What each row is divided by, `[N]`; never 0."""
+    if scale == "none":
+        return jnp.ones_like(difference)
+    if scale == "batch_std":
+        spread = safe_sqrt(masked_variance(returns, mask, ddof=ddof))
+        spread = jnp.broadcast_to(spread, returns.shape)
+    elif scale == "max":
+        largest = group_max(
+            jnp.abs(difference),
+            group_id,
+            mask,
+            num_groups=stats.count.shape[0],
+            empty=0.0,
+        )
+        spread = of_group(largest, group_id, mask)
+    else:
+        spread = of_group(stats.std, group_id, mask)
+    divisor = spread + epsilon
+    return jnp.where(divisor == 0, 1, divisor)
+
+
+def _check_settings(
+    baseline: str,
+    scale: str,
+    ddof: int,
+    epsilon: ArrayLike,
+    min_group_size: int,
+    weight: Array | None,
+) -> None:
+    check_choice("baseline", baseline, get_args(Baseline))
+    check_choice("scale", scale, get_args(Scale))
+    check_values("ddof", ddof, lambda v: (v == 0) | (v == 1), "0 or 1")
+    check_values("epsilon", epsilon, lambda v: v >= 0, ">= 0")
+    check_values("min_group_size", min_group_size, lambda v: v >= 2, ">= 2")
+    if weight is None:
+        return
+    check_values("weight", weight, lambda v: ~(v < 0), ">= 0")
+    if baseline != "mean" or scale == "batch_std":
+        raise InputError(
+            'weight: expected baseline="mean" and a scale within the group, got '
+            f"baseline={baseline!r}, scale={scale!r}"
+        )

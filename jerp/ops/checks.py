@@ -1,0 +1,145 @@
+"""Refusals of values that Python can see, before any of them reaches a device.
+
+Under jit, vmap and grad an argument is a tracer without values: these checks pass it,
+and the functions then answer with NaN and a count. Shapes and dtypes are not checked
+here; `chex` does that at trace time. A message names the argument, what was expected
+and what came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+
+from jerp.errors import InputError, UnknownNameError
+from jerp.typing import ArrayLike
+
+__all__ = [
+    "check_any",
+    "check_choice",
+    "check_finite",
+    "check_ids",
+    "check_prefix",
+    "check_values",
+    "concrete",
+]
+
+
+def concrete(x: ArrayLike) -> np.ndarray | None:
+    """The values of an array, or None where only the device will see them.
+
+    Example:
+      >>> concrete(3.0).item(), jax.jit(lambda x: x if concrete(x) is None else 0)(1)
+      (3.0, Array(1, dtype=int32, weak_type=True))
+    """
+    return None if isinstance(x, jax.core.Tracer) else np.asarray(x)
+
+
+def check_values(
+    name: str,
+    value: ArrayLike,
+    holds: Callable[[np.ndarray], np.ndarray],
+    expected: str,
+) -> None:
+    """Raises `InputError` unless `holds` for all that can be seen of `value`.
+
+    Example:
+      >>> check_values("temperature", 0.0, lambda v: v > 0, "> 0")
+      Traceback (most recent call last):
+      ...
+      jerp.errors.InputError: temperature: expected > 0, got 0.0
+    """
+    seen = concrete(value)
+    if seen is None:
+        return
+    wrong = ~np.asarray(holds(seen))
+    if not wrong.any():
+        return
+    first = seen[wrong].flat[0].item()
+    raise InputError(f"{name}: expected {expected}, got {first}{_where(wrong)}")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raises `UnknownNameError` unless `value` is one of `choices`.
+
+    Example:
+      >>> check_choice("scale", "std", ("std", "none"))
+    """
+    if value not in choices:
+        raise UnknownNameError(name, value, choices)
+
+
+def check_finite(name: str, x: ArrayLike, mask: ArrayLike) -> None:
+    """Raises `InputError` if a real entry is seen to be NaN or infinite.
+
+    Example:
+      >>> check_finite("reward", np.array([1.0, np.nan]), np.array([True, False]))
+    """
+    seen, real = concrete(x), concrete(mask)
+    if seen is None or real is None:
+        return
+    wrong = real & ~np.isfinite(seen)
+    if wrong.any():
+        first = seen[wrong].flat[0].item()
+        raise InputError(
+            f"{name}: expected finite numbers where mask is True, got {first}"
+            f"{_where(wrong)}. Mask it out or mend it"
+        )
+
+
+def check_ids(name: str, ids: ArrayLike, mask: ArrayLike, *, size: int) -> None:
+    """Raises `InputError` if a real id is seen to be outside [0, size).
+
+    Example:
+      >>> check_ids("group_id", np.array([0, 1]), np.array([True, True]), size=2)
+    """
+    seen, real = concrete(ids), concrete(mask)
+    if seen is None or real is None:
+        return
+    wrong = real & ((seen < 0) | (seen >= size))
+    if wrong.any():
+        first = seen[wrong].flat[0].item()
+        raise InputError(
+            f"{name}: expected ids in [0, {size}), got {first}{_where(wrong)}"
+        )
+
+
+def check_prefix(name: str, mask: ArrayLike) -> None:
+    """Raises `InputError` if a mask is seen that is no prefix along its last axis.
+
+    Example:
+      >>> check_prefix("mask", np.array([True, True, False]))
+    """
+    seen = concrete(mask)
+    if seen is None:
+        return
+    wrong = np.zeros(seen.shape, bool)
+    wrong[..., 1:] = seen[..., 1:] & ~seen[..., :-1]
+    if wrong.any():
+        raise InputError(
+            f"{name}: expected a prefix, True up to some length and False after it, "
+            f"got True after False{_where(wrong)}"
+        )
+
+
+def check_any(name: str, mask: ArrayLike) -> None:
+    """Raises `InputError` if a mask is seen that keeps nothing.
+
+    Example:
+      >>> check_any("mask", np.array([False, True]))
+    """
+    seen = concrete(mask)
+    if seen is not None and not seen.any():
+        raise InputError(
+            f"{name}: expected at least one real entry, got none of {seen.size}"
+        )
+
+
+def _where(wrong: np.ndarray) -> str:
+    """Position of the first wrong entry, in words; nothing for a scalar."""
+    if wrong.ndim == 0:
+        return ""
+    index = ", ".join(str(i) for i in np.argwhere(wrong)[0])
+    return f" at [{index}] ({int(wrong.sum())} of {wrong.size} wrong)"

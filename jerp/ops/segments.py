@@ -1,0 +1,289 @@
+"""Reductions over groups of rows, with a static number of groups.
+
+`N` rows, each in one of `G` groups by its id in [0, G). Rows may lie in any order.
+Masked rows enter nothing, whatever they and their ids hold; a real row whose id is out
+of range enters no group either. A NaN in a real row makes its own group NaN and no
+other. Variances take two passes, and groups whose values are all equal are found by
+comparing values, not by a small variance.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jerp.ops.masked import safe_sqrt
+from jerp.typing import Array
+
+__all__ = [
+    "GroupIds",
+    "GroupStats",
+    "dense_group_ids",
+    "group_deviations",
+    "group_max",
+    "group_stats",
+    "group_sum",
+    "of_group",
+]
+
+
+class GroupIds(NamedTuple):
+    """Which group each row is in.
+
+    Attributes:
+      index: `[N]` int32 in [0, G); N for rows that are left out.
+      count: `[]` int32, G: groups with at least one row.
+    """
+
+    index: Array
+    count: Array
+
+
+class GroupStats(struct.PyTreeNode):
+    """Statistics of each group; 0 and False for groups without rows.
+
+    Attributes:
+      mean: `[G]` float32.
+      std: `[G]` float32.
+      count: `[G]` int32, rows.
+      dead: `[G]` bool, has rows and all their values are equal: nothing to learn from.
+    """
+
+    mean: Array
+    std: Array
+    count: Array
+    dead: Array
+
+
+def dense_group_ids(*keys: Array, mask: Array) -> GroupIds:
+    """Numbers rows by their keys: the same number iff all keys are equal.
+
+    Args:
+      *keys: `[N]` int32 each, any values in any order, such as task and anchor.
+      mask: `[N]` bool, True for rows that count.
+
+    Returns:
+      `GroupIds`, numbered in the sorted order of the keys, the first one leading.
+
+    Example:
+      >>> task, anchor = jnp.array([7, 3, 7, 7]), jnp.array([0, 0, 0, 1])
+      >>> ids = dense_group_ids(task, anchor, mask=jnp.ones(4, bool))
+      >>> ids.index.tolist(), int(ids.count)
+      ([1, 0, 1, 2], 3)
+    """
+    chex.assert_rank([*keys, mask], 1)
+    chex.assert_equal_shape([*keys, mask])
+    number = mask.shape[0]
+    order = jnp.lexsort((*reversed(keys), ~mask))
+    counted = mask[order]
+    changes = jnp.zeros(max(number - 1, 0), bool)
+    for key in keys:
+        ordered = key[order]
+        changes = changes | (ordered[1:] != ordered[:-1])
+    first = counted & jnp.concatenate([jnp.ones(min(number, 1), bool), changes])
+    dense = jnp.cumsum(first, dtype=jnp.int32) - 1
+    index = jnp.where(counted, dense, jnp.int32(number))
+    return GroupIds(
+        index=jnp.zeros_like(index).at[order].set(index),
+        count=jnp.sum(first, dtype=jnp.int32),
+    )
+
+
+def group_sum(x: Array, group_id: Array, mask: Array, *, num_groups: int) -> Array:
+    """Sum of the real rows of each group.
+
+        s_g = sum {x_i : group_i = g, m_i}
+
+    Args:
+      x: `[N]`, float32 or an integer type. Masked rows may hold anything.
+      group_id: `[N]` int32.
+      mask: `[N]` bool.
+      num_groups: G, static.
+
+    Returns:
+      `[G]` in the dtype of `x`; 0 for groups without rows.
+
+    Example:
+      >>> x, g = jnp.array([1.0, 2.0, 4.0]), jnp.array([1, 0, 1])
+      >>> group_sum(x, g, jnp.ones(3, bool), num_groups=3).tolist()
+      [2.0, 5.0, 0.0]
+    """
+    _check(x, group_id, mask)
+    index = _kept(group_id, mask, num_groups)
+    x = jnp.where(mask, x, 0)
+    return jax.ops.segment_sum(x, index, num_segments=num_groups + 1)[:-1]
+
+
+def group_max(
+    x: Array, group_id: Array, mask: Array, *, num_groups: int, empty: float
+) -> Array:
+    """Largest real row of each group.
+
+        max_g = max {x_i : group_i = g, m_i}
+
+    Args:
+      x: `[N]` float32. Masked rows may hold anything.
+      group_id: `[N]` int32.
+      mask: `[N]` bool.
+      num_groups: G, static.
+      empty: the answer for a group without rows, and a lower bound of every answer.
+
+    Returns:
+      `[G]` float32.
+
+    Example:
+      >>> x, g = jnp.array([1.0, 2.0, 4.0]), jnp.array([1, 0, 1])
+      >>> group_max(x, g, jnp.ones(3, bool), num_groups=3, empty=0.0).tolist()
+      [2.0, 4.0, 0.0]
+    """
+    _check(x, group_id, mask)
+    index = _kept(group_id, mask, num_groups)
+    floor = jnp.full(num_groups + 1, empty, x.dtype)
+    return floor.at[index].max(jnp.where(mask, x, empty))[:-1]
+
+
+def of_group(value: Array, group_id: Array, mask: Array) -> Array:
+    """Hands each row the value of its group.
+
+    Args:
+      value: `[G]`, one a group.
+      group_id: `[N]` int32.
+      mask: `[N]` bool.
+
+    Returns:
+      `[N]`; 0 for masked rows and ids out of range.
+
+    Example:
+      >>> of_group(
+      ...     jnp.array([5.0, 6.0]), jnp.array([1, 0, 9]), jnp.ones(3, bool)
+      ... ).tolist()
+      [6.0, 5.0, 0.0]
+    """
+    index = _kept(group_id, mask, value.shape[0])
+    return value.at[index].get(mode="fill", fill_value=0)
+
+
+def group_deviations(
+    x: Array,
+    group_id: Array,
+    mask: Array,
+    *,
+    num_groups: int,
+    weight: Array | None = None,
+) -> Array:
+    """Distance of each row from the mean of its group.
+
+        d_i = x_i - mean_g,   mean_g = sum_g w_j x_j / sum_g w_j
+
+    Args:
+      x: `[N]` float32. Masked rows may hold anything.
+      group_id: `[N]` int32.
+      mask: `[N]` bool.
+      num_groups: G, static.
+      weight: `[N]` float32, at least 0; None weighs all rows alike.
+
+    Returns:
+      `[N]` float32; 0 for masked rows.
+
+    Example:
+      >>> x, g = jnp.array([1.0, 2.0, 4.0]), jnp.array([1, 0, 1])
+      >>> group_deviations(x, g, jnp.ones(3, bool), num_groups=2).tolist()
+      [-1.5, 0.0, 1.5]
+    """
+    deviation, _ = _centred(x, group_id, mask, num_groups, weight)
+    return deviation
+
+
+def group_stats(
+    x: Array,
+    group_id: Array,
+    mask: Array,
+    *,
+    num_groups: int,
+    ddof: int = 0,
+    weight: Array | None = None,
+) -> GroupStats:
+    """Mean, standard deviation and size of each group.
+
+        mean_g = sum_g w_i x_i / W_g,   W_g = sum_g w_i
+        std_g  = sqrt(sum_g w_i (x_i - mean_g)^2 / (W_g - ddof))
+
+    Deviations are scaled by the largest before they are squared: neither 1e30 nor
+    1e-30 over- or underflows.
+
+    Args:
+      x: `[N]` float32. Masked rows may hold anything.
+      group_id: `[N]` int32; a real row with an id outside [0, G) enters nothing.
+      mask: `[N]` bool.
+      num_groups: G, static.
+      ddof: 0 for the population's standard deviation, 1 for the sample's.
+      weight: `[N]` float32, at least 0; None weighs all rows alike. `count` and `dead`
+        are of rows whatever they weigh.
+
+    Returns:
+      `GroupStats`. `std` is 0 where `W_g <= ddof`.
+
+    Example:
+      >>> x, g = jnp.array([1.0, 2.0, 4.0]), jnp.array([1, 0, 1])
+      >>> stats = group_stats(x, g, jnp.ones(3, bool), num_groups=3)
+      >>> stats.mean.tolist(), stats.std.tolist(), stats.count.tolist()
+      ([2.0, 2.5, 0.0], [0.0, 1.5, 0.0], [1, 2, 0])
+      >>> stats.dead.tolist()
+      [True, False, False]
+    """
+    reduce = {"group_id": group_id, "mask": mask, "num_groups": num_groups}
+    deviation, mean = _centred(x, group_id, mask, num_groups, weight)
+    largest = group_max(jnp.abs(deviation), **reduce, empty=0.0)
+    unit = jnp.where(largest > 0, largest, 1)
+    inside = _kept(group_id, mask, num_groups) < num_groups
+    share = deviation / jnp.where(inside, of_group(unit, group_id, mask), 1)
+    weight = jnp.ones_like(x) if weight is None else weight
+    squares = group_sum(weight * jnp.square(share), **reduce)
+    freedom = group_sum(weight, **reduce) - ddof
+    variance = jnp.where(freedom > 0, squares / jnp.where(freedom > 0, freedom, 1), 0)
+    count = group_sum(jnp.ones(x.shape, jnp.int32), **reduce)
+    top = group_max(x, **reduce, empty=-jnp.inf)
+    bottom = -group_max(-x, **reduce, empty=-jnp.inf)
+    return GroupStats(
+        mean=mean,
+        std=unit * safe_sqrt(variance),
+        count=count,
+        dead=(count > 0) & (top == bottom),
+    )
+
+
+def _centred(
+    x: Array, group_id: Array, mask: Array, num_groups: int, weight: Array | None
+) -> tuple[Array, Array]:
+    """Deviations `[N]` and means `[G]`.
+
+    Centred twice: the float32 mean of numbers differs from the true one by rounding,
+    and dividing by a tiny spread would make that visible.
+    """
+    weight = jnp.ones_like(x) if weight is None else weight
+    _check(x, group_id, mask)
+    _check(weight, group_id, mask)
+    total = group_sum(weight, group_id, mask, num_groups=num_groups)
+    deviation = jnp.where(mask, x, 0)
+    mean = jnp.zeros(num_groups, x.dtype)
+    for _ in range(2):
+        moment = group_sum(weight * deviation, group_id, mask, num_groups=num_groups)
+        shift = jnp.where(total > 0, moment / jnp.where(total > 0, total, 1), 0)
+        deviation = deviation - of_group(shift, group_id, mask)
+        mean = mean + shift
+    return deviation, mean
+
+
+def _kept(group_id: Array, mask: Array, num_groups: int) -> Array:
+    """Ids of the rows that count, G for all others."""
+    inside = mask & (group_id >= 0) & (group_id < num_groups)
+    return jnp.where(inside, group_id, num_groups)
+
+
+def _check(x: Array, group_id: Array, mask: Array) -> None:
+    chex.assert_rank([x, group_id, mask], 1)
+    chex.assert_equal_shape([x, group_id, mask])
