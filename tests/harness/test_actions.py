@@ -1,9 +1,6 @@
-import doctest
-
 import pytest
 
 from jerp.errors import UnknownNameError
-from jerp.harness import actions
 from jerp.harness.actions import ACTIONS, NUM_ACTIONS, Action, action_id
 
 
@@ -29,7 +26,3 @@ def test_names_and_numbers_agree(action):
 def test_an_unknown_name_gets_the_nearest():
     with pytest.raises(UnknownNameError, match="did you mean 'submit'"):
         action_id("sumbit")
-
-
-def test_examples():
-    assert doctest.testmod(actions).failed == 0

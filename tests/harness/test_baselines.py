@@ -1,4 +1,3 @@
-import doctest
 from functools import partial
 
 import chex
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from jerp.errors import ConfigError
-from jerp.harness import baselines
 from jerp.harness.actions import NUM_ACTIONS, Action
 from jerp.harness.baselines import (
     BASE_SEQUENCES,
@@ -371,7 +369,3 @@ def test_bad_settings_are_named():
         with_check(())
     with pytest.raises(ConfigError, match=r"epsilon: expected in \[0, 1\], got 1.5"):
         perturbed_policy(CODING, epsilon=1.5)
-
-
-def test_examples():
-    assert doctest.testmod(baselines).failed == 0

@@ -1,14 +1,11 @@
 """The reward aggregate: by hand, against the released code, and at its limits."""
 
-import doctest
-
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jerp.harness import reward
 from jerp.harness.reward import (
     RewardTerms,
     aggregate_reward,
@@ -146,7 +143,3 @@ def test_early_penalty_thresholds():
     np.testing.assert_array_equal(early_penalty(pairs[:, 0], pairs[:, 1]), [0, 1, 1, 1])
     assert float(early_penalty(0.4, 0.6, min_information=0.4)) == 0
     assert float(early_penalty(0.5, 0.3, min_rubric=0.3)) == 0
-
-
-def test_examples():
-    assert doctest.testmod(reward).failed == 0

@@ -1,11 +1,8 @@
-import doctest
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jerp.harness import state
 from jerp.harness.actions import NUM_ACTIONS, Action
 from jerp.harness.state import (
     FEATURES,
@@ -51,7 +48,3 @@ def test_batches():
 def test_the_wrong_number_of_status_values_is_refused():
     with pytest.raises(AssertionError):
         encode_features(np.zeros(9, np.float32), np.int32(0))
-
-
-def test_examples():
-    assert doctest.testmod(state).failed == 0
