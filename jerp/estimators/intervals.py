@@ -21,12 +21,12 @@ from jerp.errors import ConfigError
 from jerp.estimators.resampling import (
     Statistic,
     bca_levels,
-    cluster_partition,
     jackknife,
     quantile,
     replicates,
     weighted_mean,
 )
+from jerp.ops.segments import dense_group_ids
 from jerp.records import Interval
 from jerp.typing import Array, ArrayLike, ArrayTree, Key
 
@@ -199,7 +199,7 @@ def clustered_standard_error(
     """
     values, cluster, mask = _prepare(jnp.asarray(values), cluster, mask)
     chex.assert_rank(values, 1)
-    index, count = cluster_partition(cluster, mask)
+    index, count = dense_group_ids(cluster, mask=mask)
     weight = mask.astype(jnp.float32)
     number = jnp.sum(weight)
     residual = jnp.where(mask, values - weighted_mean(values, weight), 0.0)
@@ -295,24 +295,24 @@ def _bootstrap(
 ) -> tuple[Interval, Array]:
     """The interval, and the statistic of every resample `[R, ...]`."""
     values, cluster, mask = _prepare(values, cluster, mask)
-    partition = cluster_partition(cluster, mask)
+    clusters = dense_group_ids(cluster, mask=mask)
     point = statistic(values, mask.astype(jnp.float32))
     replicate = replicates(
-        key, values, partition, statistic, num_resamples=num_resamples
+        key, values, clusters, statistic, num_resamples=num_resamples
     )
     if method == "bca":
-        left_out = jackknife(values, partition, statistic)
+        left_out = jackknife(values, clusters, statistic)
         tails = jax.vmap(bca_levels, (0, None, None, None))(
             tails, point, replicate, left_out
         )
     low, high = jax.vmap(quantile, (None, 0))(replicate, tails)
-    spread = partition.count >= 2
+    spread = clusters.count >= 2
     interval = Interval(
         point=point,
         low=jnp.where(spread, low, jnp.nan),
         high=jnp.where(spread, high, jnp.nan),
         num_values=jnp.sum(mask, dtype=jnp.int32),
         num_excluded=jnp.sum(~mask, dtype=jnp.int32),
-        num_clusters=partition.count,
+        num_clusters=clusters.count,
     )
     return interval, replicate

@@ -2,28 +2,26 @@
 
 Symbols: `N` values, `C` clusters, `R` resamples. A resample is a weight for each value,
 the number of times its cluster was drawn, so that a statistic is a function of values
-and weights and nothing is ever gathered. `cluster_partition` alone decides what a
-cluster is. What is undefined is NaN; nothing here is clamped silently.
+and weights and nothing is ever gathered. `ops.segments.dense_group_ids` alone decides
+what a cluster is. What is undefined is NaN; nothing here is clamped silently.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtr, ndtri
 
+from jerp.ops.segments import GroupIds
 from jerp.typing import Array, ArrayLike, Key
 
 __all__ = [
-    "Partition",
     "Statistic",
     "bca_levels",
-    "cluster_partition",
     "jackknife",
     "quantile",
     "replicates",
@@ -37,49 +35,6 @@ times. A value of weight 0 must not matter."""
 
 _BLOCK_ELEMENTS = 2**20
 """Weights in memory at once: 4 MB, about a core's cache."""
-
-
-class Partition(NamedTuple):
-    """Which cluster each value is in.
-
-    Attributes:
-      index: `[N]` int32 in [0, C); N for values that are left out.
-      count: `[]` int32, C: clusters with at least one value.
-    """
-
-    index: Array
-    count: Array
-
-
-def cluster_partition(cluster: ArrayLike, mask: ArrayLike) -> Partition:
-    """Dense cluster ids of the values that count.
-
-    Args:
-      cluster: `[N]` int, equal iff same cluster; any values, in any order.
-      mask: `[N]` bool, True for values that count.
-
-    Returns:
-      A `Partition`. A cluster without a value that counts is no cluster.
-
-    Example:
-      >>> p = cluster_partition(jnp.array([7, 3, 7]), jnp.array([True, True, True]))
-      >>> p.index.tolist(), int(p.count)
-      ([1, 0, 1], 2)
-    """
-    cluster, mask = jnp.asarray(cluster), jnp.asarray(mask)
-    chex.assert_rank([cluster, mask], 1)
-    chex.assert_equal_shape([cluster, mask])
-    number = mask.shape[0]
-    order = jnp.lexsort((cluster, ~mask))
-    ids, counted = cluster[order], mask[order]
-    changes = jnp.concatenate([jnp.ones(min(number, 1), bool), ids[1:] != ids[:-1]])
-    first = counted & changes
-    dense = jnp.cumsum(first, dtype=jnp.int32) - 1
-    index = jnp.where(counted, dense, jnp.int32(number))
-    return Partition(
-        index=jnp.zeros_like(index).at[order].set(index),
-        count=jnp.sum(first, dtype=jnp.int32),
-    )
 
 
 def weighted_mean(values: ArrayLike, weight: Array) -> Array:
@@ -109,34 +64,35 @@ def weighted_mean(values: ArrayLike, weight: Array) -> Array:
     return jnp.where(total > 0, weighted / jnp.where(total > 0, total, 1), jnp.nan)
 
 
-def resampled_weight(share: Array, partition: Partition) -> Array:
+def resampled_weight(share: Array, clusters: GroupIds) -> Array:
     """Times that each value's cluster is among C draws of C clusters.
 
     Args:
       share: `[N]` float32, independent and uniform in [0, 1). C is traced and N bounds
         it, so the first C are the draws and the others are not used.
-      partition: of N values.
+      clusters: of N values.
 
     Returns:
       `[N]` float32, 0 for values that are left out.
 
     Example:
-      >>> p = cluster_partition(jnp.array([7, 7, 9]), jnp.ones(3, bool))
-      >>> resampled_weight(jnp.array([0.1, 0.4, 0.9]), p).tolist()
+      >>> from jerp.ops.segments import dense_group_ids
+      >>> c = dense_group_ids(jnp.array([7, 7, 9]), mask=jnp.ones(3, bool))
+      >>> resampled_weight(jnp.array([0.1, 0.4, 0.9]), c).tolist()
       [2.0, 2.0, 0.0]
     """
-    number = partition.index.shape[0]
+    number = clusters.index.shape[0]
     # Below 1 times C rounds below C; the grain of 2^-23 is a bias too small to see.
-    draw = jnp.floor(share * partition.count.astype(jnp.float32)).astype(jnp.int32)
-    counts = (jnp.arange(number) < partition.count).astype(jnp.float32)
+    draw = jnp.floor(share * clusters.count.astype(jnp.float32)).astype(jnp.int32)
+    counts = (jnp.arange(number) < clusters.count).astype(jnp.float32)
     times = jax.ops.segment_sum(counts, draw, num_segments=number + 1)
-    return times[partition.index]
+    return times[clusters.index]
 
 
 def replicates(
     key: Key,
     values: Any,
-    partition: Partition,
+    clusters: GroupIds,
     statistic: Statistic,
     *,
     num_resamples: int,
@@ -146,7 +102,7 @@ def replicates(
     Args:
       key: consumed.
       values: tree of `[N, ...]` arrays, finite also where left out.
-      partition: of the N values.
+      clusters: of the N values.
       statistic: see `Statistic`.
       num_resamples: R.
 
@@ -154,13 +110,14 @@ def replicates(
       `[R, ...]` in the shape of the statistic.
 
     Example:
-      >>> p = cluster_partition(jnp.array([0, 1]), jnp.array([True, True]))
+      >>> from jerp.ops.segments import dense_group_ids
+      >>> c = dense_group_ids(jnp.array([0, 1]), mask=jnp.ones(2, bool))
       >>> x = jnp.array([0.0, 1.0])
-      >>> r = replicates(jax.random.key(0), x, p, weighted_mean, num_resamples=64)
+      >>> r = replicates(jax.random.key(0), x, c, weighted_mean, num_resamples=64)
       >>> sorted(set(r.tolist()))
       [0.0, 0.5, 1.0]
     """
-    number = partition.index.shape[0]
+    number = clusters.index.shape[0]
     num_blocks = -(-num_resamples // _rows(number, num_resamples))
     rows = -(-num_resamples // num_blocks)
 
@@ -169,35 +126,36 @@ def replicates(
     def block(b: Array) -> Array:
         share = jax.random.uniform(jax.random.fold_in(key, b), (rows * number,))
         share = share.reshape(rows, number)
-        weight = jax.vmap(resampled_weight, (0, None))(share, partition)
+        weight = jax.vmap(resampled_weight, (0, None))(share, clusters)
         return jax.vmap(statistic, (None, 0))(values, weight)
 
     blocks = jax.lax.map(block, jnp.arange(num_blocks))
     return blocks.reshape(-1, *blocks.shape[2:])[:num_resamples]
 
 
-def jackknife(values: Any, partition: Partition, statistic: Statistic) -> Array:
+def jackknife(values: Any, clusters: GroupIds, statistic: Statistic) -> Array:
     """The statistic without one cluster at a time.
 
     Args:
       values: tree of `[N, ...]` arrays.
-      partition: of the N values.
+      clusters: of the N values.
       statistic: see `Statistic`.
 
     Returns:
       `[N, ...]`; row c is without cluster c, rows from C on are NaN.
 
     Example:
-      >>> p = cluster_partition(jnp.array([5, 5, 6]), jnp.ones(3, bool))
-      >>> jackknife(jnp.array([1.0, 2.0, 4.0]), p, weighted_mean).tolist()
+      >>> from jerp.ops.segments import dense_group_ids
+      >>> c = dense_group_ids(jnp.array([5, 5, 6]), mask=jnp.ones(3, bool))
+      >>> jackknife(jnp.array([1.0, 2.0, 4.0]), c, weighted_mean).tolist()
       [4.0, 1.5, nan]
     """
-    number = partition.index.shape[0]
+    number = clusters.index.shape[0]
 
     def without(c: Array) -> Array:
-        kept = (partition.index != c) & (partition.index < number)
+        kept = (clusters.index != c) & (clusters.index < number)
         value = statistic(values, kept.astype(jnp.float32))
-        return jnp.where(c < partition.count, value, jnp.nan)
+        return jnp.where(c < clusters.count, value, jnp.nan)
 
     return jax.lax.map(without, jnp.arange(number), batch_size=_rows(number, number))
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from jerp.ops.masked import safe_sqrt
-from jerp.typing import Array
+from jerp.typing import Array, ArrayLike
 
 __all__ = [
     "GroupIds",
@@ -59,12 +59,13 @@ class GroupStats(struct.PyTreeNode):
     dead: Array
 
 
-def dense_group_ids(*keys: Array, mask: Array) -> GroupIds:
+def dense_group_ids(*keys: ArrayLike, mask: ArrayLike) -> GroupIds:
     """Numbers rows by their keys: the same number iff all keys are equal.
 
     Args:
-      *keys: `[N]` int32 each, any values in any order, such as task and anchor.
-      mask: `[N]` bool, True for rows that count.
+      *keys: `[N]` int32 each, at least one, any values in any order, such as task and
+        anchor.
+      mask: `[N]` bool, True for rows that count. A group without such a row is none.
 
     Returns:
       `GroupIds`, numbered in the sorted order of the keys, the first one leading.
@@ -75,13 +76,14 @@ def dense_group_ids(*keys: Array, mask: Array) -> GroupIds:
       >>> ids.index.tolist(), int(ids.count)
       ([1, 0, 1, 2], 3)
     """
-    chex.assert_rank([*keys, mask], 1)
-    chex.assert_equal_shape([*keys, mask])
-    number = mask.shape[0]
-    order = jnp.lexsort((*reversed(keys), ~mask))
-    counted = mask[order]
+    columns, counts = [jnp.asarray(key) for key in keys], jnp.asarray(mask)
+    chex.assert_rank([*columns, counts], 1)
+    chex.assert_equal_shape([*columns, counts])
+    number = counts.shape[0]
+    order = jnp.lexsort((*reversed(columns), ~counts))
+    counted = counts[order]
     changes = jnp.zeros(max(number - 1, 0), bool)
-    for key in keys:
+    for key in columns:
         ordered = key[order]
         changes = changes | (ordered[1:] != ordered[:-1])
     first = counted & jnp.concatenate([jnp.ones(min(number, 1), bool), changes])

@@ -1,7 +1,6 @@
 import doctest
 from functools import partial
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,13 +9,13 @@ import pytest
 from jerp.estimators import resampling
 from jerp.estimators.resampling import (
     bca_levels,
-    cluster_partition,
     jackknife,
     quantile,
     replicates,
     resampled_weight,
     weighted_mean,
 )
+from jerp.ops.segments import GroupIds, dense_group_ids
 
 CLUSTER = np.array([40, -3, 40, 7, 9, 7, -3, 9], np.int32)
 MASK = np.array([True, True, True, True, False, True, True, False])
@@ -26,42 +25,6 @@ MASK = np.array([True, True, True, True, False, True, True, False])
 def _strict_dtypes():
     with jax.numpy_dtype_promotion("strict"):
         yield
-
-
-def test_partition_by_hand(transform):
-    found = transform(cluster_partition)(CLUSTER, MASK)
-    # In the order of the ids: -3, 7, 40; cluster 9 has no value that counts.
-    assert found.index.tolist() == [2, 0, 2, 1, 8, 1, 0, 8]
-    assert int(found.count) == 3
-    assert found.index.dtype == found.count.dtype == jnp.int32
-
-
-def test_partition_against_numpy():
-    key, other = jax.random.split(jax.random.key(0))
-    clusters = jax.random.randint(key, (20, 12), -3, 3)
-    masks = np.array(jax.random.bernoulli(other, 0.6, (20, 12)))
-    masks[:, 0] = True
-    partition = jax.jit(cluster_partition)
-    for cluster, mask in zip(np.asarray(clusters), masks, strict=True):
-        found = partition(cluster, mask)
-        names, index = np.unique(cluster[mask], return_inverse=True)
-        assert int(found.count) == len(names)
-        np.testing.assert_array_equal(np.asarray(found.index)[mask], index)
-        assert (np.asarray(found.index)[~mask] == 12).all()
-
-
-def test_partition_does_not_depend_on_names_and_order():
-    plain = cluster_partition(CLUSTER, MASK)
-    renamed = cluster_partition(CLUSTER * 5 + 1, MASK)
-    chex.assert_trees_all_equal(plain, renamed)
-    turned = cluster_partition(CLUSTER[::-1], MASK[::-1])
-    chex.assert_trees_all_equal(plain.index[::-1], turned.index)
-
-
-def test_partition_of_nothing():
-    assert int(cluster_partition(CLUSTER, np.zeros(8, bool)).count) == 0
-    empty = cluster_partition(jnp.zeros(0, jnp.int32), jnp.zeros(0, bool))
-    assert (empty.index.shape, int(empty.count)) == ((0,), 0)
 
 
 def test_weighted_mean(transform):
@@ -75,15 +38,15 @@ def test_weighted_mean(transform):
 def test_weights_by_hand():
     """Draws 0, 2, 2 of the clusters -3, 7, 40; the other shares are not used."""
     share = np.float32([0.1, 0.7, 0.999] + [0.5] * 5)
-    found = resampled_weight(share, cluster_partition(CLUSTER, MASK))
+    found = resampled_weight(share, dense_group_ids(CLUSTER, mask=MASK))
     assert found.tolist() == [2, 1, 2, 0, 0, 0, 1, 0]
 
 
 def test_weights_draw_whole_clusters_as_often_as_there_are(transform):
-    partition = cluster_partition(CLUSTER, MASK)
+    clusters = dense_group_ids(CLUSTER, mask=MASK)
     share = jax.random.uniform(jax.random.key(0), (500, 8))
     run = transform(jax.vmap(resampled_weight, (0, None)))
-    weight = np.asarray(run(share, partition))
+    weight = np.asarray(run(share, clusters))
     assert (weight[:, ~MASK] == 0).all()
     pairs = weight[:, [[0, 2], [1, 6], [3, 5]]]
     np.testing.assert_array_equal(pairs[..., 0], pairs[..., 1])
@@ -99,17 +62,17 @@ def test_the_largest_share_draws_the_last_cluster():
     for number in (1, 5, 999, 1000):
         index = jnp.minimum(jnp.arange(1000), number)
         index = jnp.where(index < number, index, 1000)
-        partition = resampling.Partition(index, jnp.int32(number))
-        assert draws(jnp.full(1000, 1 - 2.0**-24), partition)[number - 1] == number
+        clusters = GroupIds(index, jnp.int32(number))
+        assert draws(jnp.full(1000, 1 - 2.0**-24), clusters)[number - 1] == number
 
 
 @pytest.mark.parametrize("elements", [8, 56])
 def test_every_block_is_another_draw_and_none_is_lost(elements, monkeypatch):
     monkeypatch.setattr(resampling, "_BLOCK_ELEMENTS", elements)
     values = jax.random.normal(jax.random.key(1), (8,))
-    partition = cluster_partition(jnp.arange(8), jnp.ones(8, bool))
+    clusters = dense_group_ids(jnp.arange(8), mask=jnp.ones(8, bool))
     found = replicates(
-        jax.random.key(3), values, partition, weighted_mean, num_resamples=50
+        jax.random.key(3), values, clusters, weighted_mean, num_resamples=50
     )
     assert found.shape == (50,)
     assert len(np.unique(found)) > 45
@@ -124,15 +87,15 @@ def test_replicates_of_a_tree_and_an_array_statistic():
         return jnp.stack([one, weighted_mean(bottom, weight)])
 
     values = {"top": jnp.full(8, 3.0), "bottom": jnp.full(8, 2.0)}
-    partition = cluster_partition(CLUSTER, MASK)
-    found = replicates(jax.random.key(0), values, partition, ratios, num_resamples=7)
+    clusters = dense_group_ids(CLUSTER, mask=MASK)
+    found = replicates(jax.random.key(0), values, clusters, ratios, num_resamples=7)
     np.testing.assert_allclose(found, np.tile([1.5, 2.0], (7, 1)))
 
 
 def test_jackknife_against_loops():
     values = np.float32([1, 2, 3, 4, np.inf, 5, 6, np.inf])
-    partition = cluster_partition(CLUSTER, MASK)
-    found = jackknife(jnp.where(MASK, values, 0.0), partition, weighted_mean)
+    clusters = dense_group_ids(CLUSTER, mask=MASK)
+    found = jackknife(jnp.where(MASK, values, 0.0), clusters, weighted_mean)
     rows = [
         np.mean(
             [v for v, c, m in zip(values, CLUSTER, MASK, strict=True) if m and c != out]
