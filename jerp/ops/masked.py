@@ -20,6 +20,7 @@ __all__ = [
     "masked_mean",
     "masked_sum",
     "masked_variance",
+    "safe_exp",
     "safe_sqrt",
     "standardize",
 ]
@@ -134,6 +135,29 @@ def standardize(
         variance = jnp.expand_dims(variance, axis)
     scale = jnp.broadcast_to(safe_sqrt(variance) + epsilon, x.shape)
     return jnp.where(mask, centred / jnp.where(scale > 0, scale, 1), 0)
+
+
+def safe_exp(x: Array, *, cap: float = 80.0) -> Array:
+    """Exponential up to `cap`, its tangent beyond: it cannot overflow.
+
+        y = exp(x)                      for x <= cap
+            exp(cap) (1 + x - cap)      above
+
+    Value and gradient are continuous, and the gradient keeps its sign and size where a
+    clamp would make it 0. The cap acts before `exp`, so that no infinity meets a 0.
+
+    Args:
+      x: any shape, float32.
+      cap: at most 88, where `exp` leaves float32.
+
+    Returns:
+      Shape of `x`.
+
+    Example:
+      >>> float(safe_exp(jnp.array(0.0))), bool(safe_exp(jnp.array(1000.0)) < jnp.inf)
+      (1.0, True)
+    """
+    return jnp.exp(jnp.minimum(x, cap)) * (1 + jnp.maximum(x - cap, 0))
 
 
 def safe_sqrt(x: Array) -> Array:

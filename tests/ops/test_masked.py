@@ -11,6 +11,7 @@ from jerp.ops.masked import (
     masked_mean,
     masked_sum,
     masked_variance,
+    safe_exp,
     safe_sqrt,
     standardize,
 )
@@ -111,6 +112,16 @@ def test_padding_reaches_neither_values_nor_gradients():
         for ours, expected in zip(both(poisoned(poison)), clean, strict=True):
             assert np.isfinite(ours).all()
             np.testing.assert_allclose(ours, expected, rtol=1e-6)
+
+
+def test_safe_exp_is_exp_up_to_its_cap_and_its_tangent_beyond(transform):
+    x = np.array([-np.inf, -80.0, 0.0, 1.0, 80.0, 100.0], np.float32)
+    above = np.exp(80.0) * np.array([1.0, 21.0])
+    expected = [*np.exp(x[:4].astype(np.float64)), *above]
+    np.testing.assert_allclose(transform(safe_exp)(x), expected, rtol=1e-6)
+    slope = transform(jax.vmap(jax.grad(safe_exp)))(x)
+    np.testing.assert_allclose(slope, [*expected[:4], *above[[0, 0]]], rtol=1e-6)
+    np.testing.assert_allclose(safe_exp(x[3:4], cap=0.5), 1.5 * np.exp(0.5), rtol=1e-6)
 
 
 def test_safe_sqrt_and_its_gradient():
