@@ -1,0 +1,189 @@
+"""pass@k and pass^k of tasks from counts, on the device, in float32.
+
+Symbols: `n` samples of a task, `c` correct ones among them, `k` the budget; C(a, b) is
+the binomial coefficient. Both estimators average over all choices of k of the n
+samples, which is unbiased. With fewer samples than k there is no estimate: NaN, never 1
+or 0. For more digits or counts in the millions see `jerp.estimators.passk_float64`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from jerp.errors import InputError
+from jerp.ops.checks import check_values, concrete
+from jerp.typing import Array, ArrayLike
+
+__all__ = ["budgets", "check_counts", "pass_at_k", "pass_hat_k"]
+
+
+def pass_at_k(
+    num_samples: ArrayLike, num_correct: ArrayLike, *, k: int | Sequence[int]
+) -> Array:
+    """Probability that at least one of k samples is correct.
+
+        pass@k = 1 - C(n - c, k) / C(n, k) = 1 - prod_{i<k} (1 - c / (n - i))
+
+    evaluated as -expm1(sum_{i<k} log(1 - c / (n - i))): all terms have one sign, so
+    the error does not grow with k, and small values keep their relative accuracy.
+
+    Args:
+      num_samples: `[...]` whole numbers, n; float32 rounds them from 2^24 on. The two
+        counts broadcast against each other.
+      num_correct: `[...]` whole numbers in [0, n], c.
+      k: static. One budget, or several: all of them cost as much as the largest.
+
+    Returns:
+      `[...]` float32 for one k, `[..., K]` for several; NaN where n < k. In [0, 1],
+      exactly 0 where c = 0 and exactly 1 where n - c < k.
+
+    Raises:
+      InputError: a count that is no whole number, c < 0 or c > n where Python can see
+        it (under jit the estimate is NaN); k that is no whole number or below 1.
+
+    Deviations: the released code answers 1.0 for k > n even where c = 0, and for
+      c > n, and 0.0 for k = 0. The textbook 1 - (1 - c / n)^k is biased downwards.
+
+    Reference: Chen et al., "Evaluating Large Language Models Trained on Code",
+      arXiv:2107.03374, eq. 1.
+
+    Example:
+      >>> n, c = jnp.array([4, 4, 2]), jnp.array([1, 0, 2])
+      >>> [[round(x, 4) for x in row] for row in pass_at_k(n, c, k=(1, 4)).tolist()]
+      [[0.25, 1.0], [0.0, 0.0], [1.0, nan]]
+    """
+    check_counts(num_samples, num_correct)
+    samples, correct, left, valid = _draws(num_samples, num_correct, k)
+    share = correct / left
+    # Each form where it is accurate: log1p for small shares, log for small remainders.
+    log_fail = jnp.where(
+        share < 0.5,
+        jnp.log1p(-jnp.minimum(share, 0.5)),
+        jnp.log(jnp.maximum(left - correct, 0) / left),
+    )
+    value = 0 - jnp.expm1(jnp.cumsum(log_fail, axis=-1))  # never -0.0
+    return _at_budgets(value, samples, valid, k)
+
+
+def pass_hat_k(
+    num_samples: ArrayLike, num_correct: ArrayLike, *, k: int | Sequence[int]
+) -> Array:
+    """Probability that all of k samples are correct.
+
+        pass^k = C(c, k) / C(n, k) = prod_{i<k} (c - i) / (n - i)
+
+    The dual of pass@k: pass^k of c correct is 1 - pass@k of n - c correct.
+
+    Args:
+      num_samples: `[...]` whole numbers, n; float32 rounds them from 2^24 on. The two
+        counts broadcast against each other.
+      num_correct: `[...]` whole numbers in [0, n], c.
+      k: static. One budget, or several: all of them cost as much as the largest.
+
+    Returns:
+      `[...]` float32 for one k, `[..., K]` for several; NaN where n < k. In [0, 1],
+      exactly 0 where c < k and exactly 1 where c = n.
+
+    Raises:
+      InputError: see `pass_at_k`.
+
+    Deviations: the released code takes for every task the number of distinct trials in
+      the whole file as n: a missing trial counts as a failure, and one recorded twice
+      gives values above 1. Here each task has its own n.
+
+    Reference: Yao et al., "tau-bench", arXiv:2406.12045, section 3.
+
+    Example:
+      >>> pass_hat_k(4, jnp.array([4, 3, 1]), k=2).tolist()
+      [1.0, 0.5, 0.0]
+    """
+    check_counts(num_samples, num_correct)
+    samples, correct, left, valid = _draws(num_samples, num_correct, k)
+    factor = jnp.maximum(left - (samples - correct), 0) / left
+    return _at_budgets(jnp.cumprod(factor, axis=-1), samples, valid, k)
+
+
+def budgets(k: int | Sequence[int], *, name: str = "k") -> tuple[int, ...]:
+    """Budgets as a tuple, refused unless all are whole numbers from 1 on.
+
+    Args:
+      k: one budget or several.
+      name: of the argument, for the message.
+
+    Returns:
+      The budgets in the order given.
+
+    Raises:
+      InputError: none is given, or one is no whole number, or below 1.
+
+    Example:
+      >>> budgets(4), budgets([1, 2])
+      ((4,), (1, 2))
+    """
+    several = k if isinstance(k, Sequence) else (k,)
+    try:
+        found = tuple(operator.index(each) for each in several)
+    except TypeError as error:
+        raise InputError(
+            f"{name}: expected whole numbers known before tracing, got {k!r}"
+        ) from error
+    whole = not any(isinstance(each, bool) for each in several)
+    if not (whole and found and min(found) >= 1):
+        raise InputError(f"{name}: expected whole numbers >= 1, got {k!r}")
+    return found
+
+
+def check_counts(num_samples: ArrayLike, num_correct: ArrayLike) -> None:
+    """Raises `InputError` unless what is seen of the counts is 0 <= c <= n and whole.
+
+    Args:
+      num_samples: `[...]`, n.
+      num_correct: `[...]`, c; the two broadcast against each other.
+
+    Example:
+      >>> check_counts(3, 4)
+      Traceback (most recent call last):
+      ...
+      jerp.errors.InputError: num_correct: expected <= num_samples, got 4
+    """
+    for name, count in (("num_samples", num_samples), ("num_correct", num_correct)):
+        check_values(
+            name, count, lambda v: (v >= 0) & (v == np.floor(v)), "whole numbers >= 0"
+        )
+    samples, correct = concrete(num_samples), concrete(num_correct)
+    if samples is not None and correct is not None:
+        samples, correct = np.broadcast_arrays(samples, correct)
+        check_values("num_correct", correct, lambda v: v <= samples, "<= num_samples")
+
+
+def _draws(
+    num_samples: ArrayLike, num_correct: ArrayLike, k: int | Sequence[int]
+) -> tuple[Array, Array, Array, Array]:
+    """Counts `[..., 1]`, samples left before each draw `[..., max k]`, and validity.
+
+    Left are n - i, but at least 1: draws beyond n must not divide by 0.
+    """
+    samples, correct = jnp.broadcast_arrays(
+        jnp.asarray(num_samples), jnp.asarray(num_correct)
+    )
+    valid = (correct >= 0) & (correct <= samples)
+    samples = samples.astype(jnp.float32)[..., None]
+    correct = correct.astype(jnp.float32)[..., None]
+    whole = (samples == jnp.floor(samples)) & (correct == jnp.floor(correct))
+    draw = jnp.arange(max(budgets(k)), dtype=jnp.float32)
+    draw = draw.reshape((1,) * (samples.ndim - 1) + draw.shape)
+    return samples, correct, jnp.maximum(samples - draw, 1), valid[..., None] & whole
+
+
+def _at_budgets(
+    value: Array, samples: Array, valid: Array, k: int | Sequence[int]
+) -> Array:
+    """The running value `[..., max k]` at the budgets, NaN where it is undefined."""
+    ks = np.array(budgets(k), np.int32)
+    defined = valid & (samples >= ks.reshape((1,) * (samples.ndim - 1) + ks.shape))
+    found = jnp.where(defined, value[..., ks - 1], jnp.nan)
+    return found if isinstance(k, Sequence) else found[..., 0]
