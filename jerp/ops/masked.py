@@ -3,7 +3,8 @@
 `mask` is bool, True for real entries, and has the shape of the data. Padding may hold
 anything, NaN and infinities included: inputs are masked before arithmetic, outputs
 after it, so that neither values nor gradients of padding leak. Reductions of nothing
-are 0. Nothing here divides by the padded length.
+are 0. Nothing here divides by the padded length. Half precision comes in, float32
+goes out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import chex
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jerp.typing import Array
 
@@ -37,12 +39,13 @@ def masked_sum(x: Array, mask: Array, *, axis: Axis = None) -> Array:
         s = sum_i m_i x_i
 
     Args:
-      x: any shape, float32.
+      x: any shape, float or an integer type.
       mask: same shape, bool.
       axis: reduced axes; all by default.
 
     Returns:
-      `x` without the reduced axes; 0 where nothing is real.
+      `x` without the reduced axes, float32 or the integer type; 0 where nothing is
+      real.
 
     Example:
       >>> x = jnp.array([1.0, 2.0, jnp.nan])
@@ -50,6 +53,9 @@ def masked_sum(x: Array, mask: Array, *, axis: Axis = None) -> Array:
       3.0
     """
     chex.assert_equal_shape([x, mask])
+    chex.assert_type(mask, bool)
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        x = jnp.asarray(x, jnp.float32)
     return jnp.sum(jnp.where(mask, x, 0), axis=axis)
 
 
@@ -59,20 +65,20 @@ def masked_mean(x: Array, mask: Array, *, axis: Axis = None) -> Array:
         mean = sum_i m_i x_i / max(sum_i m_i, 1)
 
     Args:
-      x: any shape, float32.
+      x: any shape, float.
       mask: same shape, bool.
       axis: reduced axes; all by default.
 
     Returns:
-      `x` without the reduced axes; 0 where nothing is real.
+      `x` without the reduced axes, float32; 0 where nothing is real.
 
     Example:
       >>> x = jnp.array([1.0, 2.0, jnp.nan])
       >>> float(masked_mean(x, jnp.array([True, True, False])))
       1.5
     """
-    count = jnp.sum(mask, axis=axis)
-    return masked_sum(x, mask, axis=axis) / jnp.maximum(count, 1).astype(x.dtype)
+    total = masked_sum(jnp.asarray(x, jnp.float32), mask, axis=axis)
+    return total / _at_least_one(mask, axis, 0, keepdims=False)
 
 
 def masked_variance(
@@ -83,22 +89,21 @@ def masked_variance(
         var = sum_i m_i (x_i - mean)^2 / max(sum_i m_i - ddof, 1)
 
     Args:
-      x: any shape, float32.
+      x: any shape, float.
       mask: same shape, bool.
       axis: reduced axes; all by default.
       ddof: 0 for the population's variance, 1 for the unbiased estimate.
 
     Returns:
-      `x` without the reduced axes; 0 where at most `ddof` entries are real.
+      `x` without the reduced axes, float32; 0 where at most `ddof` entries are real,
+      and exactly 0 where all are equal.
 
     Example:
       >>> x = jnp.array([1.0, 3.0, jnp.nan])
       >>> float(masked_variance(x, jnp.array([True, True, False]), ddof=1))
       2.0
     """
-    count = jnp.sum(mask, axis=axis) - ddof
-    squares = masked_sum(jnp.square(_centred(x, mask, axis)), mask, axis=axis)
-    return jnp.where(count > 0, squares / jnp.maximum(count, 1).astype(x.dtype), 0)
+    return _mean_square(_centred(x, mask, axis), mask, axis, ddof, keepdims=False)
 
 
 def standardize(
@@ -114,14 +119,15 @@ def standardize(
         z_i = (x_i - mean) / (sqrt(var) + epsilon)
 
     Args:
-      x: any shape, float32.
+      x: any shape, float.
       mask: same shape, bool.
       axis: axes over which mean and variance are taken; all by default.
       ddof: see `masked_variance`.
       epsilon: added outside the root, as released AWR and GRPO codes do.
 
     Returns:
-      Shape of `x`; 0 where `mask` is False, and everywhere if all entries are equal.
+      Shape of `x`, float32; 0 where `mask` is False, and exactly 0 everywhere if all
+      entries are equal. Neither entries of 1e30 nor of 1e-30 over- or underflow.
 
     Example:
       >>> x = jnp.array([1.0, 3.0, jnp.nan])
@@ -130,10 +136,12 @@ def standardize(
       [-1.0, 1.0, 0.0]
     """
     centred = _centred(x, mask, axis)
-    variance = masked_variance(x, mask, axis=axis, ddof=ddof)
-    if axis is not None:
-        variance = jnp.expand_dims(variance, axis)
-    scale = jnp.broadcast_to(safe_sqrt(variance) + epsilon, x.shape)
+    # The standard deviation is a multiple of its unit, whatever that is: numbers up to
+    # 1 are squared, and no gradient is lost by taking the unit as a constant.
+    largest = jnp.max(jnp.abs(centred), axis=axis, keepdims=True, initial=0.0)
+    unit = lax.stop_gradient(jnp.where(largest > 0, largest, 1))
+    variance = _mean_square(centred / unit, mask, axis, ddof, keepdims=True)
+    scale = unit * safe_sqrt(variance) + epsilon
     return jnp.where(mask, centred / jnp.where(scale > 0, scale, 1), 0)
 
 
@@ -177,14 +185,14 @@ def masked_log_softmax(logits: Array, legal: Array, *, axis: int = -1) -> Array:
         log p_a = z_a - log sum_{b legal} exp(z_b)
 
     Args:
-      logits: any shape, float32.
+      logits: any shape, float.
       legal: same shape, bool.
       axis: of the choices.
 
     Returns:
-      Shape of `logits`. An illegal entry holds a finite number whose `exp` is exactly
-      0: it is never sampled, `p log p` is 0 and no gradient is NaN. Where nothing is
-      legal (padding alone) all entries are equal.
+      Shape of `logits`, float32. An illegal entry holds a finite number whose `exp` is
+      exactly 0: it is never sampled, `p log p` is 0 and no gradient is NaN. Where
+      nothing is legal (padding alone) all entries are equal.
 
     Example:
       >>> legal = jnp.array([True, True, False])
@@ -192,6 +200,8 @@ def masked_log_softmax(logits: Array, legal: Array, *, axis: int = -1) -> Array:
       [0.5, 0.5, 0.0]
     """
     chex.assert_equal_shape([logits, legal])
+    chex.assert_type(legal, bool)
+    logits = jnp.asarray(logits, jnp.float32)
     return jax.nn.log_softmax(jnp.where(legal, logits, _ILLEGAL), axis=axis)
 
 
@@ -201,7 +211,7 @@ def categorical_entropy(log_prob: Array, *, axis: int = -1) -> Array:
         H = - sum_a p_a log p_a
 
     Args:
-      log_prob: any shape, float32, normalised along `axis`.
+      log_prob: any shape, float, normalised along `axis`.
       axis: of the choices.
 
     Returns:
@@ -212,19 +222,38 @@ def categorical_entropy(log_prob: Array, *, axis: int = -1) -> Array:
       >>> round(float(categorical_entropy(log_prob)), 4)
       0.6931
     """
+    log_prob = jnp.asarray(log_prob, jnp.float32)
     return -jnp.sum(jnp.exp(log_prob) * log_prob, axis=axis)
 
 
 def _centred(x: Array, mask: Array, axis: Axis) -> Array:
     """Differences from the mean, 0 in padding.
 
-    Centred twice: in float32 the mean of equal numbers differs from them by rounding,
-    which a later division by a tiny spread would blow up to visible size.
+    In float32 the mean of equal numbers differs from them by rounding, which a later
+    division by a tiny spread would blow up. Differences from one of the numbers are
+    exact there, and a second centring removes what the first one rounded.
     """
-    x = jnp.where(mask, x, 0)
+    chex.assert_equal_shape([x, mask])
+    chex.assert_type(mask, bool)
+    x = jnp.asarray(x, jnp.float32)
+    top = jnp.max(x, axis=axis, keepdims=True, initial=-jnp.inf, where=mask)
+    x = jnp.where(mask, x, 0) - lax.stop_gradient(jnp.where(mask, top, 0))
     for _ in range(2):
-        mean = masked_mean(x, mask, axis=axis)
-        if axis is not None:
-            mean = jnp.expand_dims(mean, axis)
-        x = jnp.where(mask, x - jnp.broadcast_to(mean, x.shape), 0)
+        total = jnp.sum(x, axis=axis, keepdims=True)
+        x = jnp.where(mask, x - total / _at_least_one(mask, axis, 0, True), 0)
     return x
+
+
+def _mean_square(
+    centred: Array, mask: Array, axis: Axis, ddof: int, *, keepdims: bool
+) -> Array:
+    """Sum of squares over the degrees of freedom, 0 without any."""
+    squares = jnp.sum(jnp.square(centred), axis=axis, keepdims=keepdims)
+    defined = jnp.sum(mask, axis=axis, keepdims=keepdims) > ddof
+    return jnp.where(defined, squares / _at_least_one(mask, axis, ddof, keepdims), 0)
+
+
+def _at_least_one(mask: Array, axis: Axis, ddof: int, keepdims: bool) -> Array:
+    """Number of real entries less `ddof`, fit to divide by."""
+    freedom = jnp.sum(mask, axis=axis, keepdims=keepdims) - ddof
+    return jnp.maximum(freedom, 1).astype(jnp.float32)

@@ -79,13 +79,65 @@ def test_standardize_by_hand_and_by_rows():
     np.testing.assert_allclose(shrunk[0, :2], [-0.5, 0.5], atol=1e-6)
 
 
-def test_equal_numbers_standardize_to_zero():
-    """The mean of equal float32 numbers differs from them; the result must not."""
-    value = np.array([9.9, 8.5737, 0.3], np.float32)
-    for count in (15, 20):
-        x = np.tile(value[:, None], count)
-        z = standardize(x, np.ones(x.shape, bool), axis=1, epsilon=1e-6)
-        np.testing.assert_allclose(z, np.zeros(x.shape), atol=1e-6)
+@pytest.mark.parametrize("count", [3, 15, 20])
+def test_equal_numbers_have_no_spread_at_all(count):
+    """The float32 mean of equal numbers differs from them; the results must not."""
+    value = np.array([9.9, 8.5737, 0.3, -1e30, 1e-30], np.float32)
+    x = np.tile(value[:, None], count)
+    mask = np.ones(x.shape, bool)
+    assert not np.asarray(standardize(x, mask, axis=1, epsilon=0.0)).any()
+    assert not np.asarray(masked_variance(x, mask, axis=1)).any()
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_standardize_does_not_see_the_size_of_numbers(size):
+    x = np.array([1.0, 2.0, 4.0, 9.0], np.float32)
+    z = standardize(x * np.float32(size), np.ones(4, bool), epsilon=0.0)
+    expected = (x - x.mean()) / x.std()
+    np.testing.assert_allclose(z, expected, rtol=1e-6)
+
+
+def test_half_precision_accumulates_in_float32():
+    """In bfloat16 a sum of ones stops at 256."""
+    x, mask = jnp.ones(1000, jnp.bfloat16), np.ones(1000, bool)
+    half = x.at[::2].set(2.0)
+    for found, expected in (
+        (masked_sum(x, mask), 1000.0),
+        (masked_mean(half, mask), 1.5),
+        (masked_variance(half, mask), 0.25),
+        (standardize(half, mask, epsilon=0.0)[:2], [1.0, -1.0]),
+        (masked_log_softmax(x, mask)[:1], [-np.log(1000.0)]),
+        (categorical_entropy(masked_log_softmax(x, mask)), np.log(1000.0)),
+    ):
+        assert found.dtype == jnp.float32
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_integers_are_counted_exactly():
+    large = np.array([2**24, 1, 7], np.int32)
+    assert int(masked_sum(large, np.array([1, 1, 0], bool))) == 2**24 + 1
+    half = masked_mean(np.array([True, False, True]), np.array([1, 1, 0], bool))
+    assert float(half) == 0.5
+
+
+def test_a_mask_that_is_not_bool_is_refused():
+    with pytest.raises(AssertionError, match="bool"):
+        masked_mean(X, MASK.astype(np.float32))
+
+
+def test_gradient_of_standardize_is_that_of_the_formula():
+    def formula(x):
+        x = x.astype(np.float64)
+        return np.sum(((x - x.mean()) / (x.std() + 0.5)) ** 3)
+
+    x, step = np.array([1.0, -2.0, 0.5, 4.0], np.float32), 1e-3
+    expected = [
+        (formula(x + step * e) - formula(x - step * e)) / (2 * step) for e in np.eye(4)
+    ]
+    found = jax.grad(
+        lambda x: jnp.sum(standardize(x, jnp.ones(4, bool), epsilon=0.5) ** 3)
+    )(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_standardize_with_a_large_offset_keeps_its_precision():
