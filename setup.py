@@ -13,6 +13,7 @@ VERSION = re.search(
 EXTRAS = {
     "cuda12": ["jax[cuda12]"],
     "tpu": ["jax[tpu]"],
+    "parquet": ["pyarrow"],
     "notebooks": ["ipykernel", "nbformat", "nbclient"],
     "parity": ["torch"],
     "dev": [
@@ -21,6 +22,7 @@ EXTRAS = {
         "ipykernel",
         "nbmake",
         "pre-commit",
+        "pyarrow",
         "pyright",
         "pytest",
         "ruff",
