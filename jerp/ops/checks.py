@@ -2,8 +2,8 @@
 
 Under jit, vmap and grad an argument is a tracer without values: these checks pass it,
 and the functions then answer with NaN and a count. Shapes and dtypes are not checked
-here; `chex` does that at trace time. A message names the argument, what was expected
-and what came.
+here; `chex` does that at trace time. A message names the argument, what was expected,
+what came and where.
 """
 
 from __future__ import annotations
@@ -42,8 +42,13 @@ def check_values(
     value: ArrayLike,
     holds: Callable[[np.ndarray], np.ndarray],
     expected: str,
+    *,
+    mask: ArrayLike | None = None,
 ) -> None:
     """Raises `InputError` unless `holds` for all that can be seen of `value`.
+
+    A NaN compares false and so is refused by any comparison. With a mask of the same
+    shape, only real entries are asked.
 
     Example:
       >>> check_values("temperature", 0.0, lambda v: v > 0, "> 0")
@@ -51,14 +56,13 @@ def check_values(
       ...
       jerp.errors.InputError: temperature: expected > 0, got 0.0
     """
-    seen = concrete(value)
-    if seen is None:
+    seen, real = concrete(value), concrete(True if mask is None else mask)
+    if seen is None or real is None:
         return
-    wrong = ~np.asarray(holds(seen))
-    if not wrong.any():
-        return
-    first = seen[wrong].flat[0].item()
-    raise InputError(f"{name}: expected {expected}, got {first}{_where(wrong)}")
+    wrong = real & ~np.asarray(holds(seen))
+    if wrong.any():
+        first = seen[wrong].flat[0].item()
+        raise InputError(f"{name}: expected {expected}, got {first}{_where(wrong)}")
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -77,16 +81,8 @@ def check_finite(name: str, x: ArrayLike, mask: ArrayLike) -> None:
     Example:
       >>> check_finite("reward", np.array([1.0, np.nan]), np.array([True, False]))
     """
-    seen, real = concrete(x), concrete(mask)
-    if seen is None or real is None:
-        return
-    wrong = real & ~np.isfinite(seen)
-    if wrong.any():
-        first = seen[wrong].flat[0].item()
-        raise InputError(
-            f"{name}: expected finite numbers where mask is True, got {first}"
-            f"{_where(wrong)}. Mask it out or mend it"
-        )
+    expected = "finite numbers where mask is True (mask out what is unknown)"
+    check_values(name, x, np.isfinite, expected, mask=mask)
 
 
 def check_ids(name: str, ids: ArrayLike, mask: ArrayLike, *, size: int) -> None:
@@ -95,15 +91,13 @@ def check_ids(name: str, ids: ArrayLike, mask: ArrayLike, *, size: int) -> None:
     Example:
       >>> check_ids("group_id", np.array([0, 1]), np.array([True, True]), size=2)
     """
-    seen, real = concrete(ids), concrete(mask)
-    if seen is None or real is None:
-        return
-    wrong = real & ((seen < 0) | (seen >= size))
-    if wrong.any():
-        first = seen[wrong].flat[0].item()
-        raise InputError(
-            f"{name}: expected ids in [0, {size}), got {first}{_where(wrong)}"
-        )
+    check_values(
+        name,
+        ids,
+        lambda v: (v >= 0) & (v < size),
+        f"ids in [0, {size}) where mask is True",
+        mask=mask,
+    )
 
 
 def check_prefix(name: str, mask: ArrayLike) -> None:
@@ -133,7 +127,8 @@ def check_any(name: str, mask: ArrayLike) -> None:
     seen = concrete(mask)
     if seen is not None and not seen.any():
         raise InputError(
-            f"{name}: expected at least one real entry, got none of {seen.size}"
+            f"{name}: expected at least one real entry, got none of {seen.size}. Skip "
+            "the batch"
         )
 
 
