@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -28,8 +30,8 @@ def pass_at_k(
 
         pass@k = 1 - C(n - c, k) / C(n, k) = 1 - prod_{i<k} (1 - c / (n - i))
 
-    evaluated as -expm1(sum_{i<k} log(1 - c / (n - i))): all terms have one sign, so
-    the error does not grow with k, and small values keep their relative accuracy.
+    The product is taken as -expm1(sum_{i<k} log(1 - c / (n - i))): all terms have one
+    sign, so the error does not grow with k and small values keep their digits.
 
     Args:
       num_samples: `[...]` whole numbers, n; float32 rounds them from 2^24 on. The two
@@ -57,16 +59,9 @@ def pass_at_k(
       [[0.25, 1.0], [0.0, 0.0], [1.0, nan]]
     """
     check_counts(num_samples, num_correct)
-    samples, correct, left, valid = _draws(num_samples, num_correct, k)
-    share = correct / left
-    # Each form where it is accurate: log1p for small shares, log for small remainders.
-    log_fail = jnp.where(
-        share < 0.5,
-        jnp.log1p(-jnp.minimum(share, 0.5)),
-        jnp.log(jnp.maximum(left - correct, 0) / left),
-    )
-    value = 0 - jnp.expm1(jnp.cumsum(log_fail, axis=-1))  # never -0.0
-    return _at_budgets(value, samples, valid, k)
+    none = _log_none(num_samples, num_correct, ks=budgets(k), failures=True)
+    value = 0 - jnp.expm1(none)  # never -0.0
+    return value if isinstance(k, Sequence) else value[..., 0]
 
 
 def pass_hat_k(
@@ -74,8 +69,9 @@ def pass_hat_k(
 ) -> Array:
     """Probability that all of k samples are correct.
 
-        pass^k = C(c, k) / C(n, k) = prod_{i<k} (c - i) / (n - i)
+        pass^k = C(c, k) / C(n, k) = prod_{i<k} (1 - (n - c) / (n - i))
 
+    The product is taken as exp(sum_{i<k} log(...)), see `pass_at_k`.
     The dual of pass@k: pass^k of c correct is 1 - pass@k of n - c correct.
 
     Args:
@@ -102,9 +98,9 @@ def pass_hat_k(
       [1.0, 0.5, 0.0]
     """
     check_counts(num_samples, num_correct)
-    samples, correct, left, valid = _draws(num_samples, num_correct, k)
-    factor = jnp.maximum(left - (samples - correct), 0) / left
-    return _at_budgets(jnp.cumprod(factor, axis=-1), samples, valid, k)
+    none = _log_none(num_samples, num_correct, ks=budgets(k), failures=False)
+    value = jnp.exp(none)
+    return value if isinstance(k, Sequence) else value[..., 0]
 
 
 def budgets(k: int | Sequence[int], *, name: str = "k") -> tuple[int, ...]:
@@ -160,30 +156,39 @@ def check_counts(num_samples: ArrayLike, num_correct: ArrayLike) -> None:
         check_values("num_correct", correct, lambda v: v <= samples, "<= num_samples")
 
 
-def _draws(
-    num_samples: ArrayLike, num_correct: ArrayLike, k: int | Sequence[int]
-) -> tuple[Array, Array, Array, Array]:
-    """Counts `[..., 1]`, samples left before each draw `[..., max k]`, and validity.
-
-    Left are n - i, but at least 1: draws beyond n must not divide by 0.
-    """
-    samples, correct = jnp.broadcast_arrays(
-        jnp.asarray(num_samples), jnp.asarray(num_correct)
-    )
-    valid = (correct >= 0) & (correct <= samples)
-    samples = samples.astype(jnp.float32)[..., None]
-    correct = correct.astype(jnp.float32)[..., None]
-    whole = (samples == jnp.floor(samples)) & (correct == jnp.floor(correct))
-    draw = jnp.arange(max(budgets(k)), dtype=jnp.float32)
-    draw = draw.reshape((1,) * (samples.ndim - 1) + draw.shape)
-    return samples, correct, jnp.maximum(samples - draw, 1), valid[..., None] & whole
-
-
-def _at_budgets(
-    value: Array, samples: Array, valid: Array, k: int | Sequence[int]
+@partial(jax.jit, static_argnames=("ks", "failures"))
+def _log_none(
+    num_samples: ArrayLike,
+    num_correct: ArrayLike,
+    *,
+    ks: tuple[int, ...],
+    failures: bool,
 ) -> Array:
-    """The running value `[..., max k]` at the budgets, NaN where it is undefined."""
-    ks = np.array(budgets(k), np.int32)
-    defined = valid & (samples >= ks.reshape((1,) * (samples.ndim - 1) + ks.shape))
-    found = jnp.where(defined, value[..., ks - 1], jnp.nan)
-    return found if isinstance(k, Sequence) else found[..., 0]
+    """Log-probability that k samples are all failures, or else all correct, `[..., K]`.
+
+    NaN where that is undefined: n < k, or counts that are no counts.
+    """
+    counts = jnp.broadcast_arrays(
+        jnp.asarray(num_samples, jnp.float32), jnp.asarray(num_correct, jnp.float32)
+    )
+    samples, correct = (count[..., None] for count in counts)
+    excluded = correct if failures else samples - correct
+    draw = _last_axis(np.arange(max(ks)), samples.ndim)
+    left = jnp.maximum(samples - draw, 1)  # draws beyond n must not divide by 0
+    share = excluded / left
+    # Each form where it is accurate: log1p for small shares, log for small remainders.
+    term = jnp.where(
+        share < 0.5,
+        jnp.log1p(-jnp.minimum(share, 0.5)),
+        jnp.log(jnp.maximum(left - excluded, 0) / left),
+    )
+    value = jnp.cumsum(term, axis=-1)[..., np.array(ks) - 1]
+    whole = (samples == jnp.floor(samples)) & (correct == jnp.floor(correct))
+    valid = whole & (correct >= 0) & (correct <= samples)
+    enough = samples >= _last_axis(np.array(ks), samples.ndim)
+    return jnp.where(valid & enough, value, jnp.nan)
+
+
+def _last_axis(numbers: np.ndarray, ndim: int) -> np.ndarray:
+    """As float32 along the last of `ndim` axes."""
+    return numbers.astype(np.float32).reshape((1,) * (ndim - 1) + numbers.shape)
