@@ -33,8 +33,8 @@ class SampleArrays(NamedTuple):
     """Runs side by side, in the shape that `pass_at_k_t` takes.
 
     Attributes:
-      spent: `[N, M]` float32, or `[H, N, M]` where the table has horizons; 0 where the
-        file says nothing.
+      spent: `[N, M]` float32, or `[H, N, M]` where the table has horizons; NaN where an
+        INFRASTRUCTURE run has none.
       outcome: int32, of the same shape.
       mask: bool, of the same shape; False where a task has fewer than M samples.
       horizons: the H horizons in ascending order; None without a column of them.
@@ -89,7 +89,7 @@ class OutcomeTable:
             return out if horizons is not None else out[0]
 
         return SampleArrays(
-            spent=spread(np.nan_to_num(self.spent), np.float32),
+            spent=spread(self.spent, np.float32),
             outcome=spread(self.outcome, np.int32),
             mask=spread(True, bool),
             horizons=horizons,
@@ -162,6 +162,7 @@ class _Rows:
         values["spent"] = number(block, "spent", may_lack=excused)
         if HORIZON in block.columns:
             values[HORIZON] = number(block, HORIZON)
+            _check_within(block, values["spent"], values[HORIZON])
         for name, interned in self.extra.items():
             values[f"extra {name}"] = interned.ids(block, name)
         self.parts.append(values)
@@ -211,6 +212,14 @@ class _Rows:
             f"already, in {self.unit} {number[first]}. Take one of them out, or "
             "number the samples of a task apart"
         )
+
+
+def _check_within(block: Block, spent: np.ndarray, horizon: np.ndarray) -> None:
+    """Refuses a run that spent more than the budget it was given."""
+    over = np.flatnonzero(spent.astype(np.float32) > horizon.astype(np.float32))
+    if len(over):
+        most = f"at most the horizon of the run, {horizon[over[0]]:g}"
+        raise block.refusal(int(over[0]), "spent", most)
 
 
 def _equal_neighbours(ordered: Iterable[np.ndarray]) -> np.ndarray:

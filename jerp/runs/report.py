@@ -6,13 +6,14 @@ Every table says which executor it rests on, its sizes and the command that made
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+from jerp.runs.cells import interval, markdown_table, number
 
 __all__ = ["ARM_LABELS", "comparison_rows", "render_tables", "write_report"]
 
@@ -48,19 +49,6 @@ LEGEND = (
 SMOKE = "Smoke run: it checks the plumbing; its numbers mean nothing."
 
 
-def _number(value: float, digits: int, *, sign: bool = False) -> str:
-    """Fixed point without the zero before the point, as tables of shares write it."""
-    text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
-    return text.replace("0.", ".", 1) if abs(value) < 1 else text
-
-
-def _interval(value: dict[str, float], *, digits: int = 3, sign: bool = False) -> str:
-    point, low, high = (
-        _number(value[k], digits, sign=sign) for k in ("point", "low", "high")
-    )
-    return f"{point} [{low}, {high}]"
-
-
 def comparison_rows(domain: dict[str, Any]) -> list[tuple[str, ...]]:
     """One row an arm, in the order of `COLUMNS`; intervals are 95%, tasks resampled."""
     rows = []
@@ -69,10 +57,10 @@ def comparison_rows(domain: dict[str, Any]) -> list[tuple[str, ...]]:
         rows.append(
             (
                 ARM_LABELS[name],
-                _interval(arm["q"]),
-                _interval(difference["q"], sign=True) if difference else "",
-                _interval(arm["hms"]),
-                _interval(difference["hms"], sign=True) if difference else "",
+                interval(arm["q"]),
+                interval(difference["q"], sign=True) if difference else "",
+                interval(arm["hms"]),
+                interval(difference["hms"], sign=True) if difference else "",
                 f"{arm['steps']['point']:.2f}",
                 f"{arm['calls']['point']:.2f}",
                 f"{arm['tokens']['point']:.0f}",
@@ -118,9 +106,9 @@ def _terminal_row(name: str, arm: dict[str, Any]) -> tuple[str, ...]:
     difference = arm.get("difference")
     return (
         ARM_LABELS[name],
-        _interval(arm["q"], digits=2),
-        _interval(difference["q"], digits=2, sign=True) if difference else "",
-        _number(arm["hms"]["point"], 2),
+        interval(arm["q"], digits=2),
+        interval(difference["q"], digits=2, sign=True) if difference else "",
+        number(arm["hms"]["point"], 2),
         f"{arm['steps']['point']:.1f}",
         f"{arm['calls']['point']:.2f}",
         f"{arm['tokens']['point']:.0f}",
@@ -150,7 +138,7 @@ def support_line(domain: dict[str, Any]) -> str:
     """What the buffer supports and what the design can see, in one sentence."""
     b = domain["buffer"]
     against = ", ".join(
-        f"{name} {_interval(value, digits=2, sign=True)}"
+        f"{name} {interval(value, digits=2, sign=True)}"
         for name, value in domain["contrasts"].items()
     )
     lone = (
@@ -168,12 +156,6 @@ def support_line(domain: dict[str, Any]) -> str:
         f"design detects with 80% power: {domain['detectable_q']:.3f}. In Q, paired: "
         f"{against}.{lone}"
     )
-
-
-def _markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    header = list(header)
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def write_report(results: dict[str, Any], folder: Path) -> Path:
@@ -223,11 +205,11 @@ def _domain_section(
         f"it the executor scores {mix['base_mean']:.3f} on average over all "
         f"{mix['tasks']} tasks, {100 * mix['spread_share']:.0f}% of which show spread "
         f"over samples. {_reach(domain)}\n",
-        _markdown(COLUMNS, comparison_rows(domain)),
+        markdown_table(COLUMNS, comparison_rows(domain)),
         f"\n{support_line(domain)}\n",
         f"![Q and HMS by arm](figures/{name}-arms.png)\n",
         "Rates of the process events, over the episodes to which they apply:\n",
-        _markdown(header, events),
+        markdown_table(header, events),
         f"\n![events](figures/{name}-events.png)\n",
         f"![buffer](figures/{name}-buffer.png)\n",
     ]

@@ -66,7 +66,7 @@ def test_every_kind_of_file_holds_the_same_table(runs):
 def test_runs_are_laid_out_by_task_and_sample(runs):
     arrays = read_outcomes(runs).arrays()
     assert arrays.spent.dtype == np.float32 and arrays.outcome.dtype == np.int32
-    assert arrays.spent.tolist() == [[3, 9, 0], [1.5, 2, 0]]
+    np.testing.assert_array_equal(arrays.spent, [[3, 9, np.nan], [1.5, 2, 0]])
     assert arrays.outcome.tolist() == [[1, 2, 4], [0, 3, 0]]
     assert arrays.mask.tolist() == [[True] * 3, [True, True, False]]
     assert arrays.horizons is None
@@ -220,6 +220,7 @@ def row(**changes):
         ("r.jsonl", row(task=True), InputError, "task: .*got True"),
         ("r.jsonl", row(task=float("nan")), InputError, "task: .*got nan"),
         ("r.jsonl", row(sample=" "), InputError, "sample: expected a text or a num"),
+        ("r.jsonl", row(horizon=0.5), InputError, r"spent: .*run, 0\.5, got 1"),
         ("r.jsonl", row(horizon=-2), InputError, "horizon: expected .*got -2"),
         (
             "r.csv",

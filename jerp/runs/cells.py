@@ -1,0 +1,28 @@
+"""Numbers, intervals and tables as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+__all__ = ["interval", "markdown_table", "number"]
+
+
+def number(value: float, digits: int, *, sign: bool = False) -> str:
+    """Fixed point without the zero before the point, as tables of shares write it."""
+    text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def interval(value: Mapping[str, float], *, digits: int = 3, sign: bool = False) -> str:
+    """`point [low, high]` of a mapping with these three."""
+    point, low, high = (
+        number(value[k], digits, sign=sign) for k in ("point", "low", "high")
+    )
+    return f"{point} [{low}, {high}]"
+
+
+def markdown_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown, the header and a line a row."""
+    header = list(header)
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
