@@ -3,18 +3,20 @@
 `N` rows, each in one of `G` groups by its id in [0, G). Rows may lie in any order.
 Masked rows enter nothing, whatever they and their ids hold; a real row whose id is out
 of range enters no group either. A NaN in a real row makes its own group NaN and no
-other. Variances take two passes, and groups whose values are all equal are found by
-comparing values, not by a small variance.
+other. Values are centred on one of their group before they are averaged, so that equal
+values deviate by exactly 0. Half precision comes in, float32 goes out.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 from flax import struct
+from jax import lax
 
 from jerp.ops.masked import safe_sqrt
 from jerp.typing import Array, ArrayLike
@@ -63,8 +65,7 @@ def dense_group_ids(*keys: ArrayLike, mask: ArrayLike) -> GroupIds:
     """Numbers rows by their keys: the same number iff all keys are equal.
 
     Args:
-      *keys: `[N]` int32 each, at least one, any values in any order, such as task and
-        anchor.
+      *keys: `[N]` int32 each, any values in any order, such as task and anchor.
       mask: `[N]` bool, True for rows that count. A group without such a row is none.
 
     Returns:
@@ -79,6 +80,7 @@ def dense_group_ids(*keys: ArrayLike, mask: ArrayLike) -> GroupIds:
     columns, counts = [jnp.asarray(key) for key in keys], jnp.asarray(mask)
     chex.assert_rank([*columns, counts], 1)
     chex.assert_equal_shape([*columns, counts])
+    chex.assert_type([*columns, counts], [int] * len(columns) + [bool])
     number = counts.shape[0]
     order = jnp.lexsort((*reversed(columns), ~counts))
     counted = counts[order]
@@ -101,13 +103,13 @@ def group_sum(x: Array, group_id: Array, mask: Array, *, num_groups: int) -> Arr
         s_g = sum {x_i : group_i = g, m_i}
 
     Args:
-      x: `[N]`, float32 or an integer type. Masked rows may hold anything.
+      x: `[N]`, float or an integer type. Masked rows may hold anything.
       group_id: `[N]` int32.
       mask: `[N]` bool.
       num_groups: G, static.
 
     Returns:
-      `[G]` in the dtype of `x`; 0 for groups without rows.
+      `[G]` float32 or the integer type; 0 for groups without rows.
 
     Example:
       >>> x, g = jnp.array([1.0, 2.0, 4.0]), jnp.array([1, 0, 1])
@@ -116,6 +118,8 @@ def group_sum(x: Array, group_id: Array, mask: Array, *, num_groups: int) -> Arr
     """
     _check(x, group_id, mask)
     index = _kept(group_id, mask, num_groups)
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        x = jnp.asarray(x, jnp.float32)
     x = jnp.where(mask, x, 0)
     return jax.ops.segment_sum(x, index, num_segments=num_groups + 1)[:-1]
 
@@ -128,7 +132,7 @@ def group_max(
         max_g = max {x_i : group_i = g, m_i}
 
     Args:
-      x: `[N]` float32. Masked rows may hold anything.
+      x: `[N]` float. Masked rows may hold anything.
       group_id: `[N]` int32.
       mask: `[N]` bool.
       num_groups: G, static.
@@ -144,8 +148,8 @@ def group_max(
     """
     _check(x, group_id, mask)
     index = _kept(group_id, mask, num_groups)
-    floor = jnp.full(num_groups + 1, empty, x.dtype)
-    return floor.at[index].max(jnp.where(mask, x, empty))[:-1]
+    x = jnp.where(mask, jnp.asarray(x, jnp.float32), empty)
+    return jnp.full(num_groups + 1, empty, jnp.float32).at[index].max(x)[:-1]
 
 
 def of_group(value: Array, group_id: Array, mask: Array) -> Array:
@@ -166,7 +170,7 @@ def of_group(value: Array, group_id: Array, mask: Array) -> Array:
       [6.0, 5.0, 0.0]
     """
     index = _kept(group_id, mask, value.shape[0])
-    return value.at[index].get(mode="fill", fill_value=0)
+    return jnp.asarray(value).at[index].get(mode="fill", fill_value=0)
 
 
 def group_deviations(
@@ -182,22 +186,22 @@ def group_deviations(
         d_i = x_i - mean_g,   mean_g = sum_g w_j x_j / sum_g w_j
 
     Args:
-      x: `[N]` float32. Masked rows may hold anything.
+      x: `[N]` float. Masked rows may hold anything.
       group_id: `[N]` int32.
       mask: `[N]` bool.
       num_groups: G, static.
       weight: `[N]` float32, at least 0; None weighs all rows alike.
 
     Returns:
-      `[N]` float32; 0 for masked rows.
+      `[N]` float32; 0 for masked rows and ids out of range, and exactly 0 in groups of
+      equal values. NaN in a group whose rows weigh nothing.
 
     Example:
       >>> x, g = jnp.array([1.0, 2.0, 4.0]), jnp.array([1, 0, 1])
       >>> group_deviations(x, g, jnp.ones(3, bool), num_groups=2).tolist()
       [-1.5, 0.0, 1.5]
     """
-    deviation, _ = _centred(x, group_id, mask, num_groups, weight)
-    return deviation
+    return _centred(x, group_id, mask, num_groups, weight).deviation
 
 
 def group_stats(
@@ -218,16 +222,16 @@ def group_stats(
     1e-30 over- or underflows.
 
     Args:
-      x: `[N]` float32. Masked rows may hold anything.
+      x: `[N]` float. Masked rows may hold anything.
       group_id: `[N]` int32; a real row with an id outside [0, G) enters nothing.
       mask: `[N]` bool.
       num_groups: G, static.
       ddof: 0 for the population's standard deviation, 1 for the sample's.
-      weight: `[N]` float32, at least 0; None weighs all rows alike. `count` and `dead`
-        are of rows whatever they weigh.
+      weight: `[N]` float32, at least 0; None weighs all rows alike.
 
     Returns:
-      `GroupStats`. `std` is 0 where `W_g <= ddof`.
+      `GroupStats`. `std` is 0 where `W_g <= ddof`. The mean of rows that weigh nothing
+      is NaN.
 
     Example:
       >>> x, g = jnp.array([1.0, 2.0, 4.0]), jnp.array([1, 0, 1])
@@ -237,47 +241,62 @@ def group_stats(
       >>> stats.dead.tolist()
       [True, False, False]
     """
-    reduce = {"group_id": group_id, "mask": mask, "num_groups": num_groups}
-    deviation, mean = _centred(x, group_id, mask, num_groups, weight)
-    largest = group_max(jnp.abs(deviation), **reduce, empty=0.0)
+    centred = _centred(x, group_id, mask, num_groups, weight)
+    size = jnp.abs(lax.stop_gradient(centred.deviation))
+    largest = group_max(size, group_id, mask, num_groups=num_groups, empty=0.0)
     unit = jnp.where(largest > 0, largest, 1)
-    inside = _kept(group_id, mask, num_groups) < num_groups
-    share = deviation / jnp.where(inside, of_group(unit, group_id, mask), 1)
-    weight = jnp.ones_like(x) if weight is None else weight
-    squares = group_sum(weight * jnp.square(share), **reduce)
-    freedom = group_sum(weight, **reduce) - ddof
+    unit_of_row = of_group(unit, group_id, mask)
+    share = centred.deviation / jnp.where(unit_of_row > 0, unit_of_row, 1)
+    square = centred.weight * jnp.square(share)
+    squares = group_sum(square, group_id, mask, num_groups=num_groups)
+    freedom = centred.total - ddof
     variance = jnp.where(freedom > 0, squares / jnp.where(freedom > 0, freedom, 1), 0)
-    count = group_sum(jnp.ones(x.shape, jnp.int32), **reduce)
-    top = group_max(x, **reduce, empty=-jnp.inf)
-    bottom = -group_max(-x, **reduce, empty=-jnp.inf)
     return GroupStats(
-        mean=mean,
+        mean=centred.mean,
         std=unit * safe_sqrt(variance),
-        count=count,
-        dead=(count > 0) & (top == bottom),
+        count=centred.count,
+        dead=(centred.count > 0) & (largest == 0),
     )
+
+
+class _Centred(NamedTuple):
+    """Of rows the deviation and weight `[N]`; of groups mean, rows, weight `[G]`."""
+
+    deviation: Array
+    weight: Array
+    mean: Array
+    count: Array
+    total: Array
 
 
 def _centred(
     x: Array, group_id: Array, mask: Array, num_groups: int, weight: Array | None
-) -> tuple[Array, Array]:
-    """Deviations `[N]` and means `[G]`.
+) -> _Centred:
+    """Distances from the group's mean, taken in three steps.
 
-    Centred twice: the float32 mean of numbers differs from the true one by rounding,
-    and dividing by a tiny spread would make that visible.
+    In float32 the mean of equal numbers differs from them by rounding, and dividing by
+    a tiny spread would make that visible. Differences from the largest are exact there;
+    the second centring removes what the first one rounded.
     """
-    weight = jnp.ones_like(x) if weight is None else weight
     _check(x, group_id, mask)
-    _check(weight, group_id, mask)
-    total = group_sum(weight, group_id, mask, num_groups=num_groups)
-    deviation = jnp.where(mask, x, 0)
-    mean = jnp.zeros(num_groups, x.dtype)
+    sum_of = partial(group_sum, group_id=group_id, mask=mask, num_groups=num_groups)
+    count = sum_of(jnp.ones(x.shape, jnp.int32))
+    if weight is None:
+        weight, total = jnp.ones(x.shape), count.astype(jnp.float32)
+    else:
+        weight = jnp.where(mask, jnp.asarray(weight, jnp.float32), 0)
+        total = sum_of(weight)
+    top = group_max(x, group_id, mask, num_groups=num_groups, empty=-jnp.inf)
+    mean = lax.stop_gradient(jnp.where(count > 0, top, 0))
+    inside = _kept(group_id, mask, num_groups) < num_groups
+    x = jnp.where(inside, jnp.asarray(x, jnp.float32), 0)
+    deviation = x - of_group(mean, group_id, mask)
     for _ in range(2):
-        moment = group_sum(weight * deviation, group_id, mask, num_groups=num_groups)
-        shift = jnp.where(total > 0, moment / jnp.where(total > 0, total, 1), 0)
+        moment = sum_of(weight * deviation)
+        shift = jnp.where(count > 0, moment / jnp.where(count > 0, total, 1), 0)
         deviation = deviation - of_group(shift, group_id, mask)
         mean = mean + shift
-    return deviation, mean
+    return _Centred(deviation, weight, mean, count, total)
 
 
 def _kept(group_id: Array, mask: Array, num_groups: int) -> Array:
@@ -289,3 +308,4 @@ def _kept(group_id: Array, mask: Array, num_groups: int) -> Array:
 def _check(x: Array, group_id: Array, mask: Array) -> None:
     chex.assert_rank([x, group_id, mask], 1)
     chex.assert_equal_shape([x, group_id, mask])
+    chex.assert_type([group_id, mask], [int, bool])
