@@ -1,0 +1,1 @@
+"""`jerp passkt`: from files of outcomes to tables, figures and `results.json`."""

@@ -1,0 +1,50 @@
+"""One agent's runs on the tasks that count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jerp.readers.outcomes import OutcomeTable, SampleArrays
+from jerp.typing import Outcome
+
+__all__ = ["Agent", "align", "listed"]
+
+
+@dataclass(frozen=True)
+class Agent:
+    """The runs of one file, on the tasks that count.
+
+    Attributes:
+      label: the file's name, or its path where both names are the same.
+      runs: arrays by task and sample; with a leading axis of horizons in the rerun
+        protocol.
+      alone: tasks that the other file lacks, left out.
+    """
+
+    label: str
+    runs: SampleArrays
+    alone: tuple[str, ...]
+
+    @property
+    def valid(self) -> np.ndarray:
+        """Runs that the infrastructure let finish, bool in the shape of the runs."""
+        return self.runs.mask & (self.runs.outcome != Outcome.INFRASTRUCTURE)
+
+
+def align(table: OutcomeTable, tasks: Sequence[str]) -> SampleArrays:
+    """The table's arrays with its tasks in the order of `tasks`."""
+    runs = table.arrays()
+    row = {task: i for i, task in enumerate(table.tasks)}
+    order = [row[task] for task in tasks]
+    spent, outcome, mask = (x[..., order, :] for x in runs[:3])
+    return SampleArrays(spent, outcome, mask, runs.horizons)
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(map(repr, names[:most]))
+    more = len(names) - most
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,153 @@
+"""From files of outcomes to aligned arrays: which tasks, which budgets, and why.
+
+One file gives one agent, two files give two on the tasks that both have. Whatever is
+left out, cut or worth knowing becomes a note in words; nothing is dropped silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from jerp.errors import ConfigError, InputError
+from jerp.readers.outcomes import OutcomeTable, read_outcomes
+from jerp.runs.pass_surface.agents import Agent, align, listed
+from jerp.runs.pass_surface.budgets import (
+    at_horizons,
+    chosen_ks,
+    nested_horizons,
+    rerun_horizons,
+)
+from jerp.runs.pass_surface.settings import PassktSettings
+
+__all__ = ["Inputs", "read_inputs"]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the surfaces are made of.
+
+    Attributes:
+      agents: one or two.
+      tasks: names of the N tasks, in the order of the first file.
+      parts: names and `[N]` masks; one part named None without `--by`.
+      protocol: of all agents.
+      ks: budgets k, ascending.
+      horizons: budgets T, ascending.
+      notes: what was chosen, cut or left out, in words.
+    """
+
+    agents: tuple[Agent, ...]
+    tasks: tuple[str, ...]
+    parts: tuple[tuple[str | None, np.ndarray], ...]
+    protocol: Literal["nested", "rerun"]
+    ks: tuple[int, ...]
+    horizons: tuple[float, ...]
+    notes: tuple[str, ...]
+
+
+def read_inputs(settings: PassktSettings) -> Inputs:
+    """Reads the files and settles what is left to choose.
+
+    Raises:
+      InputError, StorageError: a file is not what it should be.
+      ConfigError: the settings do not fit the files.
+    """
+    extra = () if settings.by is None else (settings.by,)
+    tables = [read_outcomes(path, extra=extra) for path in settings.files]
+    protocol = _protocol(settings, tables)
+    tasks = _joined_tasks(tables)
+    notes: list[str] = []
+    agents = tuple(
+        Agent(label, align(table, tasks), _alone(table, tasks))
+        for label, table in zip(_labels(settings), tables, strict=True)
+    )
+    notes += [
+        f"{len(agent.alone)} tasks of {agent.label} are not in the other file and left "
+        f"out: {listed(agent.alone)}"
+        for agent in agents
+        if agent.alone
+    ]
+    if protocol == "rerun":
+        horizons = rerun_horizons(settings, agents, notes)
+        agents = tuple(at_horizons(agent, horizons) for agent in agents)
+    else:
+        horizons = nested_horizons(settings, agents, notes)
+    return Inputs(
+        agents=agents,
+        tasks=tasks,
+        parts=_parts(settings, tables, tasks),
+        protocol=protocol,
+        ks=chosen_ks(settings, agents, tasks, notes),
+        horizons=horizons,
+        notes=tuple(notes),
+    )
+
+
+def _labels(settings: PassktSettings) -> list[str]:
+    names = [path.name for path in settings.files]
+    return names if len(set(names)) == len(names) else list(map(str, settings.files))
+
+
+def _protocol(
+    settings: PassktSettings, tables: Sequence[OutcomeTable]
+) -> Literal["nested", "rerun"]:
+    """The protocol that the files speak, which the settings must not contradict."""
+    found = {"nested" if t.horizon is None else "rerun" for t in tables}
+    if len(found) > 1:
+        raise InputError(
+            "one file has the column horizon and the other has not: two protocols "
+            "cannot be compared; give both files of one protocol"
+        )
+    if found == {"rerun"}:
+        if settings.protocol == "nested":
+            raise ConfigError(
+                f"--protocol nested: {tables[0].path} has the column horizon, runs of "
+                "its own for each T; keep the rows of one horizon and drop the column, "
+                "or take --protocol rerun"
+            )
+        return "rerun"
+    if settings.protocol == "rerun":
+        raise ConfigError(
+            f"--protocol rerun: {tables[0].path} lacks the column horizon, the budget "
+            "that each run was given; add it, or take --protocol nested"
+        )
+    return "nested"
+
+
+def _joined_tasks(tables: Sequence[OutcomeTable]) -> tuple[str, ...]:
+    common = set(tables[0].tasks).intersection(*(table.tasks for table in tables[1:]))
+    if not common:
+        raise InputError(
+            f"no task is in both files: {tables[0].path} has "
+            f"{listed(tables[0].tasks, 3)}, {tables[1].path} has "
+            f"{listed(tables[1].tasks, 3)}; the column task must name the same things"
+        )
+    return tuple(task for task in tables[0].tasks if task in common)
+
+
+def _alone(table: OutcomeTable, tasks: Sequence[str]) -> tuple[str, ...]:
+    common = set(tasks)
+    return tuple(task for task in table.tasks if task not in common)
+
+
+def _parts(
+    settings: PassktSettings, tables: Sequence[OutcomeTable], tasks: Sequence[str]
+) -> tuple[tuple[str | None, np.ndarray], ...]:
+    if settings.by is None:
+        return ((None, np.ones(len(tasks), bool)),)
+    values = []
+    for table in tables:
+        own = dict(zip(table.tasks, table.task_values(settings.by), strict=True))
+        values.append([own[task] for task in tasks])
+    for task, *pair in zip(tasks, *values, strict=True):
+        if len(set(pair)) > 1:
+            raise InputError(
+                f"--by {settings.by}: expected one value for a task in both files, got "
+                f"{pair[0]!r} and {pair[1]!r} for task {task!r}"
+            )
+    names = dict.fromkeys(values[0])
+    return tuple((name, np.array([v == name for v in values[0]])) for name in names)

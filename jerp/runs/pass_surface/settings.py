@@ -1,0 +1,139 @@
+"""The settings of `jerp passkt`: what the command line takes and the results record.
+
+Light to import, because `jerp --help` shows them. What is wrong with them is refused
+after parsing, as a `ConfigError` in one line.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import Positional
+
+from jerp.errors import ConfigError
+
+__all__ = ["PassktSettings", "check_settings", "command", "number_text"]
+
+AUTO = "auto"
+RESERVED = ("task", "sample", "spent", "outcome", "horizon")
+
+
+@dataclass(frozen=True)
+class PassktSettings:
+    """Pass@(k, T): how often k runs of at most T solve a task, from logged outcomes.
+
+    Attributes:
+      file: a .csv, .jsonl or .parquet with the columns task, sample, spent, outcome.
+      file2: a second agent on the same tasks; the comparison is paired by task.
+      by: a column with one value a task; a surface for each value.
+      ks: budgets k, such as 1,2,4. auto: powers of two up to the fewest valid samples
+        of a task, and that number itself.
+      horizons: budgets T in the unit of spent, such as 1,2.5. auto: the values of
+        spent, or six of them; with a column horizon its values.
+      protocol: nested cuts long runs at T; rerun has other runs for each T, which
+        the column horizon names. auto: rerun if there is such a column.
+      announced: was the agent told its budget T?
+      unit: what spent counts.
+      min_coverage: least share of a task's runs that the infrastructure let finish.
+      level: nominal coverage of intervals and bands.
+      resamples: of tasks, for intervals and bands.
+      seed: of the resampling; at least 0.
+      out: folder for results.json, report.md and figures; passkt-NAME if left out.
+    """
+
+    file: Positional[Path]
+    file2: Positional[Path | None] = None
+    by: str | None = None
+    ks: str = AUTO
+    horizons: str = AUTO
+    protocol: Literal["auto", "nested", "rerun"] = AUTO
+    announced: Literal["yes", "no", "unknown"] = "unknown"
+    unit: Literal["steps", "tokens", "seconds", "dollars"] = "steps"
+    min_coverage: float = 0.9
+    level: float = 0.95
+    resamples: int = 2000
+    seed: int = 0
+    out: Path | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The one or two inputs."""
+        return (self.file,) if self.file2 is None else (self.file, self.file2)
+
+    @property
+    def folder(self) -> Path:
+        """Where the results go."""
+        stems = "-".join(path.stem for path in self.files)
+        return Path(f"passkt-{stems}") if self.out is None else self.out
+
+    @property
+    def chosen_ks(self) -> tuple[int, ...] | None:
+        """The budgets k in ascending order, each once; None for auto."""
+        values = _numbers("ks", self.ks)
+        if values is None:
+            return None
+        if not all(k >= 1 and k.is_integer() for k in values):
+            raise ConfigError(f"--ks: expected whole numbers from 1 on, got {self.ks}")
+        return tuple(map(int, values))
+
+    @property
+    def chosen_horizons(self) -> tuple[float, ...] | None:
+        """The budgets T in ascending order, each once; None for auto."""
+        values = _numbers("horizons", self.horizons)
+        if values is not None and not all(0 <= t < math.inf for t in values):
+            raise ConfigError(
+                f"--horizons: expected finite numbers from 0 on, got {self.horizons}"
+            )
+        return values
+
+
+def check_settings(settings: PassktSettings) -> None:
+    """Refuses what cannot be, naming the option, before any file is read.
+
+    Raises:
+      ConfigError: a value out of range, or a column that is not one to group by.
+    """
+    rules = (
+        ("min-coverage", 0 <= settings.min_coverage <= 1, "in [0, 1]"),
+        ("level", 0 < settings.level < 1, "in (0, 1)"),
+        ("resamples", settings.resamples >= 1, "at least 1"),
+        ("seed", 0 <= settings.seed < 2**32, "in [0, 2^32)"),
+        ("by", settings.by not in RESERVED, "a further column, with one value a task"),
+    )
+    for name, holds, expected in rules:
+        if not holds:
+            got = getattr(settings, name.replace("-", "_"))
+            raise ConfigError(f"--{name}: expected {expected}, got {got}")
+    # Reading them is the check.
+    _ = settings.chosen_ks, settings.chosen_horizons
+
+
+def command(settings: PassktSettings) -> str:
+    """The command line that makes these results, without what is left to default."""
+    words = ["jerp", "passkt", *map(str, settings.files)]
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.name not in ("file", "file2") and value != field.default:
+            words += [f"--{field.name.replace('_', '-')}", str(value)]
+    return shlex.join(words)
+
+
+def number_text(value: float) -> str:
+    """A number as people write it: 4, not 4.0."""
+    return f"{value:.12g}"
+
+
+def _numbers(name: str, text: str) -> tuple[float, ...] | None:
+    if text == AUTO:
+        return None
+    try:
+        return tuple(sorted({float(word) for word in text.split(",")}))
+    except ValueError as error:
+        raise ConfigError(
+            f"--{name}: expected numbers separated by commas, such as 1,2,4, or auto, "
+            f"got {text!r}"
+        ) from error

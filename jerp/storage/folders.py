@@ -1,0 +1,61 @@
+"""Folders that are replaced as a whole.
+
+A result of several files that belong together is written into a hidden folder beside
+its place, which then takes that place. A reader finds all the old files or all the new
+ones, whatever happens to the writer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jerp.errors import StorageError
+from jerp.storage.atomic import make_folder
+
+__all__ = ["replaced_folder"]
+
+
+@contextmanager
+def replaced_folder(path: Path) -> Iterator[Path]:
+    """A new folder that takes the place of `path` if the block ends without an error.
+
+    What `path` held is then gone, so make sure first that nobody misses it. After an
+    error `path` is as it was.
+
+    Raises:
+      StorageError: the disk refuses, or `path` is a file.
+    """
+    target = path.resolve()
+    make_folder(target.parent)
+    fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    shutil.rmtree(fresh, ignore_errors=True)
+    make_folder(fresh)
+    try:
+        yield fresh
+        _put_in_place(fresh, target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _put_in_place(fresh: Path, target: Path) -> None:
+    """Renames `fresh` to `target`; what was there is moved aside, then removed."""
+    aside = fresh.with_suffix(".old.tmp")
+    try:
+        if target.is_dir():
+            os.replace(target, aside)
+        try:
+            os.replace(fresh, target)
+        except OSError:
+            if aside.exists():
+                os.replace(aside, target)
+            raise
+    except OSError as error:
+        raise StorageError(
+            f"{target}: cannot be replaced ({error.strerror}); what it held is "
+            "unchanged. Check the folder's permissions, or name another folder"
+        ) from error
+    shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,180 @@
+import numpy as np
+import pytest
+
+from jerp.errors import ConfigError, InputError
+from jerp.runs.pass_surface.inputs import read_inputs
+from jerp.runs.pass_surface.settings import PassktSettings
+from tests.runs.pass_surface.files import NESTED, runs_of, write_csv
+
+RERUN = ("task", "sample", "horizon", "spent", "outcome")
+KIND = (*NESTED, "kind")
+S, F, X = "success", "failure", "infrastructure"
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """Reads the inputs of rows of one file or of two."""
+
+    def read(rows, rows2=None, header=NESTED, header2=None, **settings):
+        files = [write_csv(tmp_path / "a.csv", rows, header)]
+        if rows2 is not None:
+            files.append(write_csv(tmp_path / "b.csv", rows2, header2 or header))
+        return read_inputs(PassktSettings(*files, **settings))
+
+    return read
+
+
+def eight(task, *, invalid=0, spent=1):
+    runs = [(spent, S), (spent, F)] * 4
+    return runs_of(task, *runs[invalid:], *[(None, X)] * invalid)
+
+
+def test_budgets_are_powers_of_two_and_all_values_spent(inputs):
+    found = inputs(eight("a") + eight("b", spent=0.1))
+    assert found.ks == (1, 2, 4, 8)
+    assert found.horizons == (0.1, 1.0)
+    assert found.protocol == "nested" and found.tasks == ("a", "b")
+    assert found.notes == ()
+
+
+def test_the_fewest_valid_samples_are_the_last_k_and_noted(inputs):
+    found = inputs(eight("a") + runs_of("b", *[(1, F)] * 6))
+    assert found.ks == (1, 2, 4, 6)
+    assert len(found.notes) == 1
+    assert found.notes[0].startswith(
+        "k ends at 6, the valid samples of task 'b'; other tasks have up to 8"
+    )
+
+
+@pytest.mark.parametrize(("least", "ks"), [(0.9, (1, 2, 4, 8)), (0.5, (1, 2, 4, 5))])
+def test_a_refused_task_does_not_cut_k(inputs, least, ks):
+    found = inputs(eight("a") + eight("b", invalid=3), min_coverage=least)
+    assert found.ks == ks
+
+
+def test_many_values_spent_become_six_quantiles_with_the_largest(inputs):
+    rows = [row for t in range(100) for row in runs_of(t, (t + 1, S), (t + 1, F))]
+    found = inputs(rows)
+    assert found.horizons == (17, 34, 50, 67, 84, 100)
+    assert found.notes[0].startswith("horizons: 6 quantiles of the 100 distinct values")
+
+
+def test_chosen_budgets_are_taken_in_order(inputs):
+    found = inputs(eight("a"), ks="4,1,1", horizons="3,0.5")
+    assert found.ks == (1, 4) and found.horizons == (0.5, 3)
+    assert found.notes == (
+        "T = 3: no run spent more than 1 steps, so nothing can differ from T = 1",
+    )
+
+
+def test_runs_truncated_early_are_noted(inputs):
+    rows = runs_of("a", (2, "truncated"), (5, "truncated"), (5, S))
+    (note,) = inputs(rows, unit="tokens").notes
+    assert note.startswith("a.csv: 1 runs were truncated before T = 5 tokens")
+    assert inputs(rows, horizons="2").notes == ()
+
+
+def test_two_files_are_joined_by_task(inputs):
+    found = inputs(
+        runs_of("x", (1, S)) + runs_of("b", (2, F)) + runs_of("a", (3, S)),
+        runs_of("a", (4, F)) + runs_of("y", (9, S)) + runs_of("b", (5, S)),
+    )
+    assert found.tasks == ("b", "a")
+    first, second = found.agents
+    assert (first.label, second.label) == ("a.csv", "b.csv")
+    assert first.runs.spent.tolist() == [[2], [3]]
+    assert second.runs.spent.tolist() == [[5], [4]]
+    assert (first.alone, second.alone) == (("x",), ("y",))
+    assert found.horizons == (2, 3, 4, 5)
+    assert found.notes == (
+        "1 tasks of a.csv are not in the other file and left out: 'x'",
+        "1 tasks of b.csv are not in the other file and left out: 'y'",
+    )
+
+
+def test_files_of_the_same_name_are_told_apart_by_path(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        write_csv(tmp_path / name / "r.csv", eight("t"))
+    files = [tmp_path / name / "r.csv" for name in "ab"]
+    found = read_inputs(PassktSettings(*files))
+    assert [agent.label for agent in found.agents] == list(map(str, files))
+
+
+def test_a_column_cuts_the_tasks_into_parts(inputs):
+    rows = [
+        *runs_of("a", (1, S), extra="x"),
+        *runs_of("b", (1, S), extra="y"),
+        *runs_of("c", (1, S), extra="x"),
+    ]
+    found = inputs(rows, rows[::-1], header=KIND, by="kind")
+    assert [name for name, _ in found.parts] == ["x", "y"]
+    np.testing.assert_array_equal(found.parts[0][1], [True, False, True])
+    np.testing.assert_array_equal(found.parts[1][1], [False, True, False])
+    other = [*rows[:2], *runs_of("c", (1, S), extra="y")]
+    with pytest.raises(InputError, match="got 'x' and 'y' for task 'c'"):
+        inputs(rows, other, header=KIND, by="kind")
+    assert inputs(rows, header=KIND).parts[0][0] is None
+
+
+def rerun(task, *runs):
+    return [(task, i, *run) for i, run in enumerate(runs)]
+
+
+def test_a_column_of_horizons_makes_it_a_rerun(inputs):
+    rows = rerun("a", (2, 2, F), (4, 1, S), (8, 8, S))
+    found = inputs(rows, header=RERUN)
+    assert found.protocol == "rerun" and found.horizons == (2, 4, 8)
+    assert found.agents[0].runs.spent.shape == (3, 1, 1)
+    some = inputs(rows, header=RERUN, horizons="8,2", protocol="rerun")
+    assert some.horizons == (2, 8)
+    assert some.agents[0].runs.outcome.tolist() == [[[0]], [[1]]]
+
+
+def test_reruns_are_compared_at_common_horizons(inputs):
+    first, second = rerun("a", (2, 2, F), (4, 1, S)), rerun("a", (4, 4, S), (8, 8, S))
+    found = inputs(first, second, header=RERUN)
+    assert found.horizons == (4,)
+    assert [a.runs.outcome.tolist() for a in found.agents] == [[[[1]]], [[[1]]]]
+    assert found.notes == ("T = 2, 8: in one file only, left out",)
+
+
+@pytest.mark.parametrize(
+    ("case", "error", "message"),
+    [
+        ({"protocol": "rerun"}, ConfigError, "lacks the column horizon"),
+        ({"ks": "1,16"}, ConfigError, "at most 8, .* in a.csv, got 16"),
+        ({"by": "kind"}, InputError, "expected a column 'kind'"),
+        ({"rows2": eight("z")}, InputError, r"no task is in both .*has 'a'.* has 'z'"),
+        (
+            {"rows2": rerun("a", (2, 2, F)), "header2": RERUN},
+            InputError,
+            "two protocols cannot be compared",
+        ),
+        (
+            {"rows": rerun("a", (2, 2, F)), "header": RERUN, "protocol": "nested"},
+            ConfigError,
+            "has the column horizon",
+        ),
+        (
+            {"rows": rerun("a", (2, 2, F)), "header": RERUN, "horizons": "2,3"},
+            ConfigError,
+            "values of the column horizon, 2, got 3",
+        ),
+        (
+            {
+                "rows": rerun("a", (2, 2, F)),
+                "rows2": rerun("a", (3, 3, F)),
+                "header": RERUN,
+            },
+            InputError,
+            "no horizon is in both files: a.csv has 2; b.csv has 3",
+        ),
+        ({"rows": runs_of("a", (None, X))}, InputError, "nothing to estimate"),
+        ({"rows": runs_of("a", (1, X))}, InputError, "nothing to estimate"),
+    ],
+)
+def test_what_does_not_fit_is_refused(inputs, case, error, message):
+    case = {"rows": eight("a"), **case}
+    with pytest.raises(error, match=message):
+        inputs(**case)

@@ -1,0 +1,70 @@
+import os
+
+import pytest
+
+from jerp.errors import StorageError
+from jerp.storage.folders import replaced_folder
+
+
+def content(folder):
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "results"
+    made.mkdir()
+    (made / "old").write_text("old")
+    return made
+
+
+@pytest.mark.parametrize("name", ["results", "new", "below/new"])
+def test_the_new_folder_takes_the_place_of_the_old(folder, name):
+    path = folder.parent / name
+    with replaced_folder(path) as fresh:
+        (fresh / "new").write_text("new")
+        assert content(folder) == {"old": "old"}
+    assert content(path) == {"new": "new"}
+    assert not [p for p in path.parent.iterdir() if p.name.startswith(".")]
+
+
+def test_after_an_error_nothing_has_changed(folder):
+    with pytest.raises(ZeroDivisionError), replaced_folder(folder) as fresh:
+        (fresh / "new").write_text("new")
+        raise ZeroDivisionError
+    assert content(folder) == {"old": "old"}
+    assert [p.name for p in folder.parent.iterdir()] == ["results"]
+
+
+def test_a_rename_that_fails_is_taken_back(folder, monkeypatch):
+    real = os.replace
+
+    def refuse(source, target):
+        if str(source).endswith(".old.tmp") or target != folder.resolve():
+            return real(source, target)
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with (
+        pytest.raises(StorageError, match="what it held is unchanged"),
+        replaced_folder(folder),
+    ):
+        pass
+    assert content(folder) == {"old": "old"}
+
+
+def test_a_file_in_the_way_is_refused_and_kept(folder):
+    with (
+        pytest.raises(StorageError, match="Not a directory"),
+        replaced_folder(folder / "old"),
+    ):
+        pass
+    assert content(folder) == {"old": "old"}
+
+
+def test_a_link_keeps_pointing_at_the_folder_that_is_replaced(folder):
+    link = folder.parent / "link"
+    link.symlink_to(folder)
+    with replaced_folder(link) as fresh:
+        (fresh / "new").write_text("new")
+    assert link.is_symlink() and content(folder) == {"new": "new"}
