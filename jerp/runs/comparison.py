@@ -14,11 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jerp.estimators.intervals import (
-    bootstrap_interval,
-    paired_difference,
-    smallest_detectable_difference,
-)
+from jerp.estimators.intervals import bootstrap_interval, paired_difference
+from jerp.estimators.standard_error import smallest_detectable_difference
 from jerp.harness.actions import ACTIONS
 from jerp.harness.maturity import maturity
 from jerp.objectives.awr import effective_sample_size

@@ -1,6 +1,5 @@
 """Cluster-bootstrap intervals: by hand, against every resample, and at their limits."""
 
-import doctest
 import json
 from functools import partial
 from pathlib import Path
@@ -13,13 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jerp.errors import ConfigError
-from jerp.estimators import intervals
+from jerp.errors import ConfigError, InputError
 from jerp.estimators.intervals import (
     bootstrap_interval,
-    clustered_standard_error,
     paired_difference,
-    smallest_detectable_difference,
     weighted_mean,
 )
 from tests.reference import intervals as reference
@@ -28,6 +24,11 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "reward.json"
 # Six clusters of one to three values.
 VALUES = np.float32([0.1, 0.9, 0.4, 0.35, 0.8, 1.0, 0.0, 0.15, 0.7, 0.2, 0.62])
 CLUSTER = np.array([5, 5, 2, 8, 8, 8, 1, 1, 30, 4, 4], np.int32)
+# Domains: clusters 5, 2, 8 and 30 in the first, 1 and 4 in the second.
+STRATA = np.where(np.isin(CLUSTER, [1, 4]), 3, -1).astype(np.int32)
+# Three clusters of two values, so that what is drawn within them has equal sizes.
+PAIRS = np.float32([0.0, 1.0, 0.23, 0.41, 0.86, 0.99])
+PAIRED = np.array([3, 3, 1, 1, 2, 2], np.int32)
 
 
 @pytest.fixture(autouse=True)
@@ -104,13 +105,20 @@ def test_the_same_key_gives_the_same_interval(method):
 
 
 def test_parity(transform):
-    def run(key_data, values, cluster):
+    def run(key_data, values, cluster, strata):
         key = jax.random.wrap_key_data(key_data)
         return paired_difference(
-            key, values, values**2, cluster=cluster, num_resamples=20, method="bca"
+            key,
+            values,
+            values**2,
+            cluster=cluster,
+            strata=strata,
+            resample_within=True,
+            num_resamples=20,
+            method="bca",
         )
 
-    inputs = jnp.array([0, 3], jnp.uint32), VALUES, CLUSTER
+    inputs = jnp.array([0, 3], jnp.uint32), VALUES, CLUSTER, STRATA
     chex.assert_trees_all_close(transform(run)(*inputs), run(*inputs), atol=1e-6)
 
 
@@ -121,18 +129,14 @@ def test_left_out_values_do_not_matter(poison, method):
 
     def run(filler):
         values = np.where(mask, VALUES, np.float32(filler))
-        return (
-            bootstrap_500(
-                jax.random.key(0), values, cluster=CLUSTER, mask=mask, method=method
-            ),
-            clustered_standard_error(values, cluster=CLUSTER, mask=mask),
-            smallest_detectable_difference(values, cluster=CLUSTER, mask=mask),
+        return bootstrap_500(
+            jax.random.key(0), values, cluster=CLUSTER, mask=mask, method=method
         )
 
     found = run(poison)
     chex.assert_trees_all_equal(found, run(0.0))
-    assert [int(n) for n in (found[0].num_values, found[0].num_excluded)] == [9, 2]
-    assert int(found[0].num_clusters) == 5
+    assert [int(n) for n in (found.num_values, found.num_excluded)] == [9, 2]
+    assert int(found.num_clusters) == 5
 
 
 def test_nan_is_left_out_and_counted():
@@ -142,9 +146,6 @@ def test_nan_is_left_out_and_counted():
     assert float(found.point) == pytest.approx(np.nanmean(values))
     assert [int(n) for n in (found.num_values, found.num_excluded)] == [8, 3]
     assert int(found.num_clusters) == 5, "cluster 1 has no value left"
-    error = clustered_standard_error(values, cluster=CLUSTER)
-    expected = reference.clustered_standard_error(values, CLUSTER)
-    assert float(error) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
@@ -209,6 +210,93 @@ def test_p_value_against_every_resample():
         exact = reference.two_sided_p(VALUES.astype(np.float64) - shift, CLUSTER)
         assert 0.0 < exact < 1.0
         assert float(found.p_value) == pytest.approx(exact, abs=0.015)
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_strata_against_every_resample(method):
+    found = bootstrap_interval(
+        jax.random.key(0),
+        VALUES,
+        cluster=CLUSTER,
+        strata=STRATA,
+        level=0.8,
+        method=method,
+        num_resamples=20000,
+    )
+    exact = getattr(reference, f"{method}_interval")(VALUES, CLUSTER, 0.8, STRATA)
+    np.testing.assert_allclose(limits(found), exact, atol=0.01)
+    other = getattr(reference, f"{method}_interval")(VALUES, CLUSTER, 0.8)
+    assert np.abs(exact - other).max() > 0.02, "strata matter here"
+
+
+def test_drawing_within_against_every_resample():
+    run = partial(
+        bootstrap_interval,
+        jax.random.key(0),
+        PAIRS,
+        cluster=PAIRED,
+        num_resamples=20000,
+        level=0.8,
+    )
+    means = reference.every_two_stage_mean(PAIRS, PAIRED)
+    found = limits(run(resample_within=True))
+    np.testing.assert_allclose(found, np.quantile(means, [0.1, 0.9]), atol=0.01)
+    once = limits(run())
+    assert found[1] - found[0] > once[1] - once[0], "the spread within counts twice"
+
+
+def test_drawing_within_single_values_changes_nothing():
+    lone = np.arange(11, dtype=np.int32)
+    one, two = (
+        bootstrap_500(jax.random.key(0), VALUES, cluster=lone, resample_within=within)
+        for within in (False, True)
+    )
+    chex.assert_trees_all_close(one, two)
+
+
+def test_one_stratum_and_one_a_cluster():
+    plain = bootstrap_500(jax.random.key(0), VALUES, cluster=CLUSTER)
+    one = bootstrap_500(
+        jax.random.key(0), VALUES, cluster=CLUSTER, strata=np.zeros(11, np.int32)
+    )
+    chex.assert_trees_all_equal(plain, one)
+    each = paired_500(
+        jax.random.key(0), VALUES, VALUES**2, cluster=CLUSTER, strata=CLUSTER
+    )
+    assert np.isnan([each.low, each.high, each.p_value]).all()
+    assert float(each.point) == pytest.approx((VALUES - VALUES**2).mean())
+
+
+def test_strata_of_a_paired_difference():
+    """Task means 1 and 3 in one domain, 6 alone in the other: 8, 10 or 12 thirds."""
+    a, zero = jnp.array([1.0, 3.0, 6.0]), jnp.zeros(3)
+    found = paired_difference(
+        jax.random.key(0), a, zero, strata=jnp.array([4, 4, 9]), cluster=jnp.arange(3)
+    )
+    np.testing.assert_allclose(limits(found), [8 / 3, 4], rtol=1e-6)
+    within = paired_500(jax.random.key(0), PAIRS, PAIRS * 0, cluster=PAIRED)
+    both = paired_500(
+        jax.random.key(0), PAIRS, PAIRS * 0, cluster=PAIRED, resample_within=True
+    )
+    assert (limits(within) != limits(both)).any()
+
+
+def test_a_cluster_in_two_strata():
+    crossed = np.arange(11, dtype=np.int32) % 2
+    with pytest.raises(InputError, match="strata: expected every cluster in one"):
+        bootstrap_500(jax.random.key(0), VALUES, cluster=CLUSTER, strata=crossed)
+
+    @jax.jit
+    def inside(values, strata):
+        key = jax.random.key(0)
+        return (
+            bootstrap_500(key, values, cluster=CLUSTER, strata=strata),
+            paired_500(key, values, values**2, cluster=CLUSTER, strata=strata),
+        )
+
+    for found in inside(VALUES, crossed):
+        assert np.isnan(limits(found)).all() and np.isfinite(found.point)
+    assert np.isnan(found.p_value)
 
 
 def test_turning_the_difference_turns_the_interval():
@@ -277,60 +365,12 @@ def test_golden_one_pair():
     assert np.isnan([found.low, found.high, found.p_value]).all()
 
 
-def test_standard_error_against_the_reference(transform):
-    found = transform(
-        lambda values, cluster: clustered_standard_error(values, cluster=cluster)
-    )(VALUES, CLUSTER)
-    expected = reference.clustered_standard_error(VALUES, CLUSTER)
-    assert float(found) == pytest.approx(expected, rel=1e-5)
-
-
-def test_standard_error_limits():
-    own = clustered_standard_error(VALUES)
-    plain = VALUES.std(ddof=1) / np.sqrt(len(VALUES))
-    assert float(own) == pytest.approx(plain, rel=1e-5)
-    copied = clustered_standard_error(
-        np.repeat(VALUES, 3), cluster=np.repeat(CLUSTER, 3)
-    )
-    single = clustered_standard_error(VALUES, cluster=CLUSTER)
-    assert float(copied) == pytest.approx(float(single), rel=1e-5)
-    assert np.isnan(clustered_standard_error(VALUES, cluster=np.zeros(11, np.int32)))
-    assert np.isnan(clustered_standard_error(np.full(3, np.nan, np.float32)))
-
-
-def test_standard_error_is_the_spread_of_the_bootstrap():
-    means = reference.every_resample_mean(VALUES, [*range(5), 0, 1, 2, 3, 4, 4][:11])
-    error = clustered_standard_error(
-        VALUES, cluster=np.array([*range(5), 0, 1, 2, 3, 4, 4])
-    )
-    # The bootstrap has no C / (C - 1), and is a ratio where clusters differ in size.
-    assert np.std(means) == pytest.approx(float(error) * np.sqrt(4 / 5), rel=0.1)
-
-
-def test_smallest_detectable_difference_by_hand():
-    error = float(clustered_standard_error(VALUES, cluster=CLUSTER))
-    found = smallest_detectable_difference(VALUES, cluster=CLUSTER)
-    assert float(found) == pytest.approx((1.959964 + 0.841621) * error, rel=1e-5)
-    strict = smallest_detectable_difference(VALUES, cluster=CLUSTER, level=0.99)
-    assert float(strict) == pytest.approx((2.575829 + 0.841621) * error, rel=1e-5)
-    even = smallest_detectable_difference(VALUES, cluster=CLUSTER, power=0.5)
-    assert float(even) == pytest.approx(1.959964 * error, rel=1e-5)
-
-
 @given(
     scale=st.sampled_from([0.125, 0.5, 3.0, 8.0]),
     shift=st.integers(-5, 5),
-    rename=st.permutations(range(6)),
 )
-@settings(max_examples=15, deadline=None, derandomize=True)
-def test_scale_shift_and_names(scale, shift, rename):
-    names = np.unique(CLUSTER)
-    renamed = np.asarray(rename)[np.searchsorted(names, CLUSTER)]
-    plain = clustered_standard_error(VALUES, cluster=CLUSTER)
-    moved = clustered_standard_error(
-        np.float32(scale) * VALUES + np.float32(shift), cluster=renamed
-    )
-    np.testing.assert_allclose(moved, scale * plain, rtol=2e-4)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_scale_and_shift(scale, shift):
     before, after = (
         limits(bootstrap_500(jax.random.key(0), values, cluster=CLUSTER))
         for values in (VALUES, np.float32(scale) * VALUES + np.float32(shift))
@@ -398,11 +438,9 @@ def test_bad_settings_are_named():
         run(method="basic")
     with pytest.raises(ConfigError, match=r"a, b: .* got \[11\] and \[10\]"):
         paired_difference(jax.random.key(0), VALUES, VALUES[:10])
-    with pytest.raises(ConfigError, match="power: expected"):
-        smallest_detectable_difference(VALUES, power=1.0)
+    with pytest.raises(ConfigError, match=r"resample_within: .* got cluster=None"):
+        run(resample_within=True)
     with pytest.raises(AssertionError):
         run(cluster=CLUSTER[:5])
-
-
-def test_examples():
-    assert doctest.testmod(intervals).failed == 0
+    with pytest.raises(AssertionError):
+        run(cluster=CLUSTER, strata=STRATA[:5])

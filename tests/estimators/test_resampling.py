@@ -1,21 +1,17 @@
-import doctest
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jerp.estimators import resampling
+from jerp.estimators.clusters import resampling_clusters
 from jerp.estimators.resampling import (
-    bca_levels,
     jackknife,
-    quantile,
     replicates,
     resampled_weight,
+    weight_within,
     weighted_mean,
 )
-from jerp.ops.segments import GroupIds, dense_group_ids
 
 CLUSTER = np.array([40, -3, 40, 7, 9, 7, -3, 9], np.int32)
 MASK = np.array([True, True, True, True, False, True, True, False])
@@ -38,12 +34,12 @@ def test_weighted_mean(transform):
 def test_weights_by_hand():
     """Draws 0, 2, 2 of the clusters -3, 7, 40; the other shares are not used."""
     share = np.float32([0.1, 0.7, 0.999] + [0.5] * 5)
-    found = resampled_weight(share, dense_group_ids(CLUSTER, mask=MASK))
+    found = resampled_weight(share, resampling_clusters(CLUSTER, MASK))
     assert found.tolist() == [2, 1, 2, 0, 0, 0, 1, 0]
 
 
 def test_weights_draw_whole_clusters_as_often_as_there_are(transform):
-    clusters = dense_group_ids(CLUSTER, mask=MASK)
+    clusters = resampling_clusters(CLUSTER, MASK)
     share = jax.random.uniform(jax.random.key(0), (500, 8))
     run = transform(jax.vmap(resampled_weight, (0, None)))
     weight = np.asarray(run(share, clusters))
@@ -62,7 +58,7 @@ def test_the_largest_share_draws_the_last_cluster():
     for number in (1, 5, 999, 1000):
         index = jnp.minimum(jnp.arange(1000), number)
         index = jnp.where(index < number, index, 1000)
-        clusters = GroupIds(index, jnp.int32(number))
+        clusters = resampling_clusters(index, index < 1000)
         assert draws(jnp.full(1000, 1 - 2.0**-24), clusters)[number - 1] == number
 
 
@@ -70,7 +66,7 @@ def test_the_largest_share_draws_the_last_cluster():
 def test_every_block_is_another_draw_and_none_is_lost(elements, monkeypatch):
     monkeypatch.setattr(resampling, "_BLOCK_ELEMENTS", elements)
     values = jax.random.normal(jax.random.key(1), (8,))
-    clusters = dense_group_ids(jnp.arange(8), mask=jnp.ones(8, bool))
+    clusters = resampling_clusters(jnp.arange(8), jnp.ones(8, bool))
     found = replicates(
         jax.random.key(3), values, clusters, weighted_mean, num_resamples=50
     )
@@ -87,14 +83,14 @@ def test_replicates_of_a_tree_and_an_array_statistic():
         return jnp.stack([one, weighted_mean(bottom, weight)])
 
     values = {"top": jnp.full(8, 3.0), "bottom": jnp.full(8, 2.0)}
-    clusters = dense_group_ids(CLUSTER, mask=MASK)
+    clusters = resampling_clusters(CLUSTER, MASK)
     found = replicates(jax.random.key(0), values, clusters, ratios, num_resamples=7)
     np.testing.assert_allclose(found, np.tile([1.5, 2.0], (7, 1)))
 
 
 def test_jackknife_against_loops():
     values = np.float32([1, 2, 3, 4, np.inf, 5, 6, np.inf])
-    clusters = dense_group_ids(CLUSTER, mask=MASK)
+    clusters = resampling_clusters(CLUSTER, MASK)
     found = jackknife(jnp.where(MASK, values, 0.0), clusters, weighted_mean)
     rows = [
         np.mean(
@@ -106,53 +102,53 @@ def test_jackknife_against_loops():
     assert np.isnan(found[3:]).all()
 
 
-def test_quantile_against_numpy(transform):
-    rows = np.array(jax.random.normal(jax.random.key(0), (31, 3)))
-    rows[5:9, 1] = np.nan
-    levels = np.float32([0.025, 0.5, 0.999])
-    found = transform(quantile)(rows, levels)
-    expected = [np.nanquantile(rows[:, i], levels[i]) for i in range(3)]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert np.isnan(quantile(np.full(4, np.nan, np.float32), jnp.float32(0.5)))
+@pytest.mark.parametrize("number", [127, 129, 50_000])
+def test_a_mean_of_many_values_keeps_its_digits(number):
+    """A sum of 50,000 equal terms in sequence is off by 4e-4."""
+    values = jnp.full((number, 2, 3), 0.3, jnp.float32)
+    weight = jnp.arange(number).astype(jnp.float32) % 3
+    found = jax.jit(weighted_mean)(values, weight)
+    np.testing.assert_allclose(found, np.full((2, 3), 0.3), rtol=2e-6)
+    ones = jax.jit(weighted_mean)(weight, jnp.ones(number))
+    np.testing.assert_allclose(ones, np.mean(np.arange(number) % 3), rtol=2e-7)
 
 
-def test_bca_without_bias_and_skew_is_the_nominal_level():
-    symmetric = jnp.arange(-200.0, 201.0)
-    for level in (0.025, 0.3, 0.975):
-        found = jax.jit(bca_levels)(
-            jnp.float32(level), jnp.float32(0.0), symmetric, jnp.float32([-1, 0, 1])
+def test_a_mean_of_nothing_is_undefined():
+    assert weighted_mean(jnp.zeros((0, 2)), jnp.zeros(0)).shape == (2,)
+    assert np.isnan(weighted_mean(jnp.zeros((0, 2)), jnp.zeros(0))).all()
+    assert weighted_mean(jnp.zeros((3, 0)), jnp.ones(3)).shape == (0,)
+
+
+def test_draws_stay_in_their_stratum():
+    """Clusters -3 and 40 of one stratum, 7 alone in the other."""
+    strata = np.where(np.isin(CLUSTER, [7, 9]), 5, 2).astype(np.int32)
+    clusters = resampling_clusters(CLUSTER, MASK, strata=strata)
+    assert clusters.index.tolist() == [1, 0, 1, 2, 8, 2, 0, 8]
+    share = jax.random.uniform(jax.random.key(0), (500, 8))
+    weight = np.asarray(jax.vmap(resampled_weight, (0, None))(share, clusters))
+    assert (weight[:, [3, 5]] == 1).all()
+    assert (weight[:, 0] + weight[:, 1] == 2).all()
+    # Binomial(2, 1/2).
+    np.testing.assert_allclose((weight[:, 0] == 2).mean(), 0.25, atol=0.08)
+
+
+@pytest.mark.parametrize("times", [(0.0, 3.0, 0.0), (1.0, 1.0, 1.0)])
+def test_draws_within_clusters_by_law(times):
+    """t draws of m values m times: t m draws, each value Binomial(t m, 1 / m)."""
+    cluster = np.array([4, 4, 8, 8, 8, 8, 6, 6], np.int32)
+    clusters = resampling_clusters(cluster, cluster != 6)
+    weight = jnp.float32(times)[np.array([0, 0, 1, 1, 1, 1, 2, 2])]
+    weight = jnp.where(cluster != 6, weight, 0.0)
+    draw = jax.jit(weight_within)
+    found = np.asarray(draw(jax.random.key(0), jnp.tile(weight, (4000, 1)), clusters))
+    assert (found[:, 6:] == 0).all()
+    for part, number in ((slice(0, 2), 2), (slice(2, 6), 4)):
+        total = float(weight[part].sum())
+        assert (found[:, part].sum(1) == total).all()
+        variance = total / number * (1 - 1 / number)
+        np.testing.assert_allclose(
+            found[:, part].mean(0), total / number, atol=4 * np.sqrt(variance / 4000)
         )
-        assert float(found) == pytest.approx(level, abs=1e-5)
-
-
-def test_bca_acceleration_by_hand():
-    """Offsets 1, 1, -2: a = -6 / (6 * 6^1.5) = -0.068041, without bias."""
-    found = jax.jit(bca_levels)(
-        jnp.float32(0.975),
-        jnp.float32(0.0),
-        jnp.arange(-200.0, 201.0),
-        jnp.float32([0, 0, 3]),
-    )
-    assert float(found) == pytest.approx(0.95813, abs=1e-5)
-
-
-def test_bca_levels_do_not_depend_on_the_scale():
-    x = jnp.float32([0.0, 0.1, 0.2, 0.9])
-    level = jax.jit(partial(bca_levels, jnp.float32(0.975)))
-    plain = level(jnp.float32(0.15), x, x)
-    assert float(plain) != pytest.approx(0.975, abs=1e-3)
-    for scale in (1e-18, 1e18):
-        found = level(jnp.float32(0.15 * scale), x * scale, x * scale)
-        np.testing.assert_allclose(found, plain, rtol=1e-5)
-
-
-def test_bca_levels_of_equal_resamples_are_finite():
-    same = jnp.ones(5)
-    found = jax.jit(bca_levels)(jnp.float32(0.975), jnp.float32(1.0), same, same)
-    assert float(found) == pytest.approx(0.975, abs=1e-5)
-    one_side = jax.jit(bca_levels)(jnp.float32(0.975), jnp.float32(2.0), same, same)
-    assert 0 < float(one_side) <= 1
-
-
-def test_examples():
-    assert doctest.testmod(resampling).failed == 0
+        np.testing.assert_allclose(found[:, part].var(0), variance, rtol=0.15)
+    other = draw(jax.random.key(1), jnp.tile(weight, (4000, 1)), clusters)
+    assert (found != np.asarray(other)).any()
