@@ -8,19 +8,21 @@ by (task, anchor), never by anchor alone. Advantages are constants.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, get_args
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from jax import lax
 
 from jerp.advantages.group import Scale, group_relative_advantages
+from jerp.errors import ConfigError
 from jerp.ops.checks import check_choice, check_finite, check_prefix, check_values
-from jerp.ops.masked import masked_sum
 from jerp.ops.returns import discounted_returns
-from jerp.ops.segments import dense_group_ids, group_sum
+from jerp.ops.segments import GroupIds, dense_group_ids, group_max, group_sum, of_group
 from jerp.typing import Array, ArrayLike
 
 __all__ = ["AnchorCoverage", "GigpoAdvantages", "Weighting", "gigpo_advantages"]
@@ -57,8 +59,10 @@ class GigpoAdvantages(struct.PyTreeNode):
       coverage: see `AnchorCoverage`.
       dead: `[G]` bool and dead_share `[]` float32, of the episode groups: see
         `GroupAdvantages`.
-      num_invalid: `[]` int32, real steps with a NaN or infinite reward, and episodes
-        with an id out of range. They make their groups NaN.
+      num_invalid: `[]` int32, episodes with a NaN or infinite reward or return, with a
+        mask that is no prefix, or with an id out of range. Every step of their
+        comparison groups is NaN in `episode` and `total`; in `step` every group that
+        one of their broken returns is in.
     """
 
     total: Array
@@ -97,16 +101,18 @@ def gigpo_advantages(
     1, as `group_relative_advantages` has it. With `step_weight=0` this is GRPO.
 
     Args:
-      reward: `[B, T]` float, of each step: a terminal reward stands on the last real
-        step alone, where it counts once. Padding may hold anything, NaN included.
+      reward: `[B, T]` float, what each step itself was paid. A terminal reward stands
+        on the last real step alone: an episode's return repeated on every step cannot
+        be told from dense rewards, and would count once a step. Padding may hold
+        anything, NaN included.
       mask: `[B, T]` bool, a prefix in every row. All False for an episode without an
-        answer.
+        answer (`Outcome.INFRASTRUCTURE`), which then enters nothing.
       group_id: `[B]` int32 in [0, G), comparison group of the episode.
       task_id: `[B]` int32, any numbers.
       anchor: `[B, T]` int32, equal iff the same state: see `anchor_ids`.
       num_groups: G, static.
       discount: `gamma`, in [0, 1], of the step term.
-      step_weight: `omega`; 1 in the paper.
+      step_weight: `omega`, at least 0; 1 in the paper.
       episode_scale: scale of the episode term, see `group_relative_advantages`.
       step_scale: scale of the step term.
       weighting: "trajectory" counts each episode once in its group's mean and standard
@@ -116,12 +122,16 @@ def gigpo_advantages(
       epsilon: at least 0, added outside the root.
 
     Returns:
-      `GigpoAdvantages`. Steps whose state was met once, and steps of equal `G`, have
-      step term exactly 0; an episode alone in its group has episode term 0.
+      `GigpoAdvantages`. Steps whose state was met once have step term exactly 0, an
+      episode alone in its group has episode term exactly 0, and so have groups of equal
+      returns: sums of several rewards are equal where they differ by no more than
+      adding them up in float32 can account for.
 
     Raises:
       InputError: mask no prefix, a NaN reward, an id out of range, an all-masked batch,
-        where Python can see it. Under jit the affected groups are NaN and counted.
+        where Python can see it. Under jit such episodes are NaN, with their groups,
+        and counted.
+      ConfigError: `weighting="step"` with `episode_scale="batch_std"`.
 
     Deviations: the released code (verl-agent) weighs by step, has `ddof=1`, gives a
       group of one episode its raw return, and lets batch padding enter the statistics.
@@ -149,16 +159,18 @@ def gigpo_advantages(
     chex.assert_rank([reward, mask, anchor, group_id, task_id], [2, 2, 2, 1, 1])
     chex.assert_equal_shape([reward, mask, anchor])
     chex.assert_equal_shape_prefix([reward, group_id, task_id], 1)
-    check_choice("weighting", weighting, get_args(Weighting))
-    check_values("discount", discount, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
+    chex.assert_type([mask, group_id, task_id, anchor], [bool, int, int, int])
+    _check_settings(discount, step_weight, episode_scale, step_scale, weighting)
     check_prefix("mask", mask)
     check_finite("reward", reward, mask)
-    reward = jnp.where(mask, reward, 0).astype(jnp.float32)
+    holes = jnp.any(mask[:, 1:] & ~mask[:, :-1], axis=1, keepdims=True)
+    reward = jnp.where(mask, jnp.where(holes, jnp.nan, reward), 0).astype(jnp.float32)
     length = jnp.sum(mask, axis=1)
+    group = (group_id, length > 0)
+    size, terms = jnp.sum(jnp.abs(reward), axis=1), jnp.sum(reward != 0, axis=1)
     episode = group_relative_advantages(
-        masked_sum(reward, mask, axis=1),
-        group_id,
-        length > 0,
+        _settled(jnp.sum(reward, axis=1), size, terms, *group, num_groups),
+        *group,
         num_groups=num_groups,
         scale=episode_scale,
         ddof=ddof,
@@ -192,29 +204,83 @@ def _step_term(
     epsilon: ArrayLike,
 ) -> tuple[Array, AnchorCoverage]:
     """Step advantages `[B, T]`, and how the states repeat."""
-    returns_of = jax.vmap(lambda r, m: discounted_returns(r, m, discount=discount))
-    real = mask.ravel()
     task = jnp.broadcast_to(task_id[:, None], mask.shape).ravel()
-    group = dense_group_ids(task, anchor.ravel(), mask=real)
+    real = mask.ravel()
+    ids = dense_group_ids(task, anchor.ravel(), mask=real)
+    group = (ids.index, real)
+    returns_of = jax.vmap(lambda r, m: discounted_returns(r, m, discount=discount))
+    returns, size = returns_of(reward, mask), returns_of(jnp.abs(reward), mask)
+    terms = jnp.cumsum((reward != 0)[:, ::-1], axis=1)[:, ::-1]
     relative = group_relative_advantages(
-        returns_of(reward, mask).ravel(),
-        group.index,
-        real,
+        _settled(returns.ravel(), size.ravel(), terms.ravel(), *group, real.size),
+        *group,
         num_groups=real.size,
         scale=scale,
         ddof=ddof,
         epsilon=epsilon,
     )
-    size = group_sum(
-        jnp.ones(real.shape, jnp.int32), group.index, real, num_groups=real.size
+    return relative.value.reshape(mask.shape), _coverage(ids, real)
+
+
+def _settled(
+    returns: Array,
+    size: Array,
+    terms: Array,
+    group_id: Array,
+    mask: Array,
+    num_groups: int,
+) -> Array:
+    """Returns `[N]`, made equal in groups in which rounding alone may tell them apart.
+
+    A float32 sum of n terms, themselves rounded, is off by at most n 2^-24 times the
+    sum of their sizes. A single reward is not off: it is compared as it is.
+    """
+    largest = partial(
+        group_max, group_id=group_id, mask=mask, num_groups=num_groups, empty=-jnp.inf
     )
-    real_group = jnp.arange(real.size) < group.count
-    count = group.count.astype(jnp.float32)
-    coverage = AnchorCoverage(
+    error = jnp.where(terms > 1, terms * 2.0**-24 * size, 0)
+    top, bottom = largest(returns), -largest(-returns)
+    same = top - bottom <= 2 * largest(error)
+    return jnp.where(
+        of_group(same, group_id, mask), of_group(top, group_id, mask), returns
+    )
+
+
+def _coverage(group: GroupIds, real: Array) -> AnchorCoverage:
+    """Sizes of the groups of `[N]` steps, of which there can be N."""
+    number = real.size
+    ones = jnp.ones(number, jnp.int32)
+    size = group_sum(ones, group.index, real, num_groups=number)
+    smallest = jnp.min(jnp.where(size > 0, size, number), initial=number)
+    return AnchorCoverage(
         groups=group.count,
-        size_min=jnp.min(jnp.where(size > 0, size, real.size), initial=real.size),
-        size_mean=jnp.sum(size) / jnp.maximum(count, 1),
+        size_min=jnp.where(group.count > 0, smallest, 0),
+        size_mean=jnp.sum(size) / jnp.maximum(group.count, 1),
         size_max=jnp.max(size, initial=0),
-        singleton_share=jnp.sum(real_group & (size == 1)) / count,
+        singleton_share=jnp.sum(size == 1) / group.count,
     )
-    return relative.value.reshape(mask.shape), coverage
+
+
+def _check_settings(
+    discount: ArrayLike,
+    step_weight: ArrayLike,
+    episode_scale: str,
+    step_scale: str,
+    weighting: str,
+) -> None:
+    check_choice("weighting", weighting, get_args(Weighting))
+    check_choice("episode_scale", episode_scale, get_args(Scale))
+    check_choice("step_scale", step_scale, get_args(Scale))
+    check_values("discount", discount, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
+    check_values(
+        "step_weight",
+        step_weight,
+        lambda v: (v >= 0) & np.isfinite(v),
+        "a finite number >= 0",
+    )
+    if weighting == "step" and episode_scale == "batch_std":
+        raise ConfigError(
+            'weighting="step" weighs within groups, and episode_scale="batch_std" is '
+            'not of a group: choose weighting="trajectory", or the scale "std", "max" '
+            'or "none"'
+        )
