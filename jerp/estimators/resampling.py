@@ -21,6 +21,7 @@ from jerp.typing import Array, ArrayLike, Key
 
 __all__ = [
     "Statistic",
+    "check_level",
     "check_resampling",
     "jackknife",
     "replicates",
@@ -228,6 +229,15 @@ def check_resampling(num_resamples: int, level: float) -> None:
     """
     if num_resamples < 1:
         raise ConfigError(f"num_resamples: expected >= 1, got {num_resamples}")
+    check_level(level)
+
+
+def check_level(level: float) -> None:
+    """Raises `ConfigError` unless `level` is a probability.
+
+    Example:
+      >>> check_level(0.95)
+    """
     if not 0 < level < 1:
         raise ConfigError(f"level: expected in (0, 1), got {level}")
 

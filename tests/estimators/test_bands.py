@@ -1,0 +1,221 @@
+"""Sup-t bands: against every resample, at their limits, and what they refuse."""
+
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jerp.errors import ConfigError, InputError
+from jerp.estimators.bands import simultaneous_band
+from jerp.estimators.intervals import bootstrap_interval
+from jerp.estimators.resampling import weighted_mean
+from tests.reference import bands as reference
+
+# Five tasks, four cells; the last is solved by all.
+CURVE = np.float32(
+    [[0, 0, 1, 1], [0, 1, 1, 1], [0.2, 0.3, 0.7, 1], [0, 0, 0, 1], [0.9, 0.5, 1, 1]]
+)
+band_500 = partial(simultaneous_band, num_resamples=500)
+
+
+@pytest.fixture(autouse=True)
+def _strict_dtypes():
+    with jax.numpy_dtype_promotion("strict"):
+        yield
+
+
+def limits(band):
+    return np.asarray([band.low, band.high])
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_against_every_resample(level):
+    band = simultaneous_band(jax.random.key(0), CURVE, level=level, num_resamples=20000)
+    half = reference.half_widths(CURVE, level)
+    point = CURVE.astype(np.float64).mean(0)
+    # Monte-Carlo error of spread and quantile of 20,000 resamples, by far.
+    np.testing.assert_allclose(limits(band), [point - half, point + half], atol=0.01)
+    np.testing.assert_allclose(band.point, point, rtol=1e-6)
+    assert band.level == level
+    counts = band.num_values, band.num_excluded, band.num_clusters
+    assert [int(n) for n in counts] == [5, 0, 5]
+
+
+def test_two_tasks_by_hand():
+    """Means 0, 1/2, 1 with chances 1/4, 1/2, 1/4: s = 1 / sqrt(8), q = sqrt(2)."""
+    band = band_500(jax.random.key(0), jnp.array([[0.0, 5.0], [1.0, 4.0]]))
+    np.testing.assert_allclose(limits(band)[0], [0.0, 4.0], atol=0.03)
+    np.testing.assert_allclose(limits(band)[1], [1.0, 5.0], atol=0.03)
+
+
+def test_parity(transform):
+    def run(key_data, values, cluster):
+        key = jax.random.wrap_key_data(key_data)
+        return simultaneous_band(key, values, cluster=cluster, num_resamples=30)
+
+    inputs = jnp.array([0, 3], jnp.uint32), CURVE, np.array([4, 4, 1, 2, 3], np.int32)
+    chex.assert_trees_all_close(transform(run)(*inputs), run(*inputs), atol=1e-6)
+
+
+def test_the_same_key_twice_and_another():
+    found = [band_500(jax.random.key(k), CURVE) for k in (7, 7, 8)]
+    chex.assert_trees_all_equal(found[0], found[1])
+    assert (limits(found[0]) != limits(found[2])).any()
+
+
+def test_a_band_is_wider_than_pointwise_and_than_that_of_fewer_cells():
+    values = jax.random.normal(jax.random.key(1), (40, 12))
+    band = simultaneous_band(jax.random.key(0), values)
+    pointwise = bootstrap_interval(jax.random.key(0), values)
+    wider = (band.high - band.low) / (pointwise.high - pointwise.low)
+    assert (wider > 1.2).all() and (wider < 2.0).all()
+    one = simultaneous_band(jax.random.key(0), values[:, :1])
+    np.testing.assert_allclose(
+        (one.high - one.low), (pointwise.high - pointwise.low)[:1], rtol=0.05
+    )
+
+
+def test_a_copied_cell_changes_nothing_and_shape_is_no_matter():
+    plain = limits(band_500(jax.random.key(0), CURVE))
+    twice = limits(band_500(jax.random.key(0), np.repeat(CURVE, 2, axis=1)))
+    np.testing.assert_allclose(twice[:, ::2], plain, atol=1e-6)
+    square = limits(band_500(jax.random.key(0), CURVE.reshape(5, 2, 2)))
+    np.testing.assert_allclose(square.reshape(2, 4), plain, atol=1e-6)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0, 0.3, 123.456])
+def test_a_cell_without_spread_has_no_width_and_does_not_poison(constant):
+    """Rounding moves the mean of equal numbers, which must not set the width."""
+    values = np.repeat(CURVE[:, :3], 30, axis=0)
+    extra = np.full((150, 1), constant, np.float32)
+    run = partial(simultaneous_band, jax.random.key(0), num_resamples=500)
+    plain = limits(run(values))
+    found = limits(run(np.concatenate([values, extra], axis=1)))
+    np.testing.assert_allclose(found[:, :3], plain, atol=1e-6)
+    assert found[0, 3] == found[1, 3] == pytest.approx(constant, rel=2e-6)
+    alone = run(extra)
+    assert float(alone.high[0] - alone.low[0]) == 0.0
+
+
+@pytest.mark.parametrize("poison", [np.nan, np.inf, 1e30])
+def test_left_out_rows_do_not_matter(poison):
+    mask = np.array([True, True, True, False, True])
+
+    def run(filler):
+        values = np.where(mask[:, None], CURVE, np.float32(filler))
+        return band_500(jax.random.key(0), values, mask=mask)
+
+    found = run(poison)
+    chex.assert_trees_all_equal(found, run(0.0))
+    counts = found.num_values, found.num_excluded, found.num_clusters
+    assert [int(n) for n in counts] == [4, 1, 4]
+
+
+def test_a_nan_in_one_cell_leaves_the_task_out_of_all():
+    values = CURVE.copy()
+    values[3, 2] = np.nan
+    found = band_500(jax.random.key(0), values)
+    rest = np.array([True, True, True, False, True])
+    expected = band_500(jax.random.key(0), CURVE, mask=rest)
+    chex.assert_trees_all_equal(found, expected)
+    np.testing.assert_allclose(found.point, CURVE[rest].mean(0), rtol=1e-6)
+
+
+def _first_over_second(values, weight):
+    mean = weighted_mean(values, weight)
+    return jnp.stack([mean[1], mean[0] / jnp.where(mean[2] > 0, mean[2], jnp.nan)])
+
+
+def _undefined_second(values, weight):
+    return weighted_mean(values, weight) * jnp.array([1.0, jnp.nan, 1.0, 1.0])
+
+
+def test_undefined_cells_and_resamples_are_left_out():
+    """A ratio undefined in resamples of task 3 alone, and a cell that always is."""
+    found = band_500(jax.random.key(0), CURVE, _first_over_second)
+    assert np.isfinite(limits(found)).all()
+    found = limits(band_500(jax.random.key(0), CURVE, _undefined_second))
+    assert np.isnan(found[:, 1]).all()
+    rest = limits(band_500(jax.random.key(0), CURVE[:, [0, 2, 3]]))
+    np.testing.assert_allclose(found[:, [0, 2, 3]], rest, atol=1e-6)
+
+
+def test_too_few_clusters():
+    lone = band_500(jax.random.key(0), CURVE, cluster=np.zeros(5, np.int32))
+    assert np.isnan(limits(lone)).all() and np.isfinite(lone.point).all()
+    empty = band_500(jax.random.key(0), np.zeros((0, 4), np.float32))
+    assert np.isnan([empty.low, empty.point, empty.high]).all()
+    assert int(empty.num_clusters) == 0
+
+
+def test_every_keyword_changes_the_band():
+    plain = limits(band_500(jax.random.key(0), CURVE))
+    for changed in (
+        {"cluster": np.array([0, 0, 1, 1, 2], np.int32)},
+        {"mask": np.array([True, True, True, True, False])},
+        {"strata": np.array([0, 0, 1, 1, 1], np.int32)},
+        {"num_resamples": 499},
+        {"level": 0.8},
+    ):
+        found = limits(band_500(jax.random.key(0), CURVE, **changed))
+        assert (found != plain).any(), changed
+    other = band_500(jax.random.key(0), CURVE, _undefined_second)
+    assert np.isnan(other.point).any()
+
+
+def test_bad_settings_are_named():
+    run = partial(simultaneous_band, jax.random.key(0), CURVE)
+    with pytest.raises(ConfigError, match="num_resamples: expected >= 1, got 0"):
+        run(num_resamples=0)
+    with pytest.raises(ConfigError, match=r"level: expected in \(0, 1\), got 95"):
+        run(level=95)
+    crossed = {
+        "cluster": np.int32([0, 0, 1, 2, 3]),
+        "strata": np.int32([0, 1, 1, 1, 1]),
+    }
+    with pytest.raises(InputError, match=r"strata: .* cluster 0 in 2"):
+        run(**crossed)
+
+
+def test_a_cluster_in_two_strata_has_no_limits_under_jit():
+    @jax.jit
+    def inside(strata):
+        cluster = jnp.array([0, 0, 1, 2, 3])
+        return band_500(jax.random.key(0), CURVE, cluster=cluster, strata=strata)
+
+    found = inside(np.int32([0, 1, 1, 1, 1]))
+    assert np.isnan(limits(found)).all() and np.isfinite(found.point).all()
+    assert np.isfinite(limits(inside(np.int32([1, 1, 1, 0, 0])))).all()
+
+
+def test_one_trace_a_shape():
+    traced = []
+
+    def statistic(values, weight):
+        traced.append(weight.shape)
+        return weighted_mean(values, weight)
+
+    for seed, values in enumerate((CURVE, CURVE * 2)):
+        key, level = jax.random.key(seed), 0.9 + 0.01 * seed
+        band_500(key, values, statistic, cluster=np.arange(5), level=level)
+    assert len(traced) == 2, "once for the point, once for all resamples"
+    band_500(jax.random.key(0), CURVE[:4], statistic, cluster=np.arange(4))
+    assert len(traced) == 4
+
+
+@given(
+    scale=st.sampled_from([0.125, 0.5, 4.0]),
+    shift=st.integers(-3, 3),
+    order=st.permutations(range(4)),
+)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_scale_shift_and_order_of_cells(scale, shift, order):
+    plain = limits(band_500(jax.random.key(0), CURVE))
+    moved = np.float32(scale) * CURVE[:, order] + np.float32(shift)
+    found = limits(band_500(jax.random.key(0), moved))
+    np.testing.assert_allclose(found, scale * plain[:, order] + shift, atol=1e-5)
