@@ -8,24 +8,16 @@ counted as dead. Advantages are constants: no gradient flows through them.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import chex
 import jax.numpy as jnp
 from flax import struct
 from jax import lax
 
-from jerp.errors import InputError
-from jerp.ops.checks import (
-    check_any,
-    check_choice,
-    check_finite,
-    check_ids,
-    check_values,
-)
-from jerp.ops.masked import masked_variance, safe_sqrt
+from jerp.errors import ConfigError
+from jerp.ops.checks import check_any, check_choice, check_ids, check_values
 from jerp.ops.segments import (
-    GroupStats,
     group_deviations,
     group_max,
     group_stats,
@@ -39,17 +31,23 @@ __all__ = ["Baseline", "GroupAdvantages", "Scale", "group_relative_advantages"]
 Baseline = Literal["mean", "leave_one_out", "second_best"]
 Scale = Literal["std", "batch_std", "max", "none"]
 
+_LARGEST = 1e30
+"""Sums of 16 million returns of this size stay finite."""
+_SIZES = "finite numbers of at most 1e30 in size where mask is True"
+
 
 class GroupAdvantages(struct.PyTreeNode):
     """Advantages and what their groups were like.
 
     Attributes:
       value: `[N]` float32, 0 for masked rows.
-      dead: `[G]` bool, has rollouts and all their advantages are 0 by construction:
-        fewer than `min_group_size`, or equal returns.
-      dead_share: `[]` float32, dead groups among those with rollouts; NaN without any.
-      num_invalid: `[]` int32, real rows with a NaN or infinite return or an id out of
-        range. Their advantage is NaN, and so is that of every row in their group.
+      dead: `[G]` bool, has rollouts and all their advantages are exactly 0: fewer than
+        `min_group_size`, equal returns, or no single best one with "second_best".
+      dead_share: `[]` float32, dead groups among those with valid rollouts; NaN without
+        any.
+      num_invalid: `[]` int32, real rows with a NaN or infinite return, a weight that is
+        none or an id out of range. Their advantage is NaN, and so is that of every row
+        in their group; they enter nothing else.
     """
 
     value: Array
@@ -94,26 +92,30 @@ def group_relative_advantages(
     | pass@k GRPO | `baseline="second_best"`, with `scale="std", ddof=1` or `"none"` |
 
     Args:
-      returns: `[N]` float, one a rollout. Masked rows may hold anything, NaN included.
+      returns: `[N]` float, one a rollout, at most 1e30 in size. Masked rows may hold
+        anything, NaN included.
       group_id: `[N]` int32 in [0, G).
       mask: `[N]` bool, False for padding and for rollouts without an answer
         (`Outcome.INFRASTRUCTURE`).
       num_groups: G, static; groups without rows are allowed.
       baseline: see above.
       scale: see above.
-      ddof: 0 divides squares by n, 1 by n - 1; of "std" and "batch_std".
+      ddof: 0 divides squares by n, 1 by n - 1; of "std" and "batch_std". Static.
       epsilon: at least 0, added outside the root.
       min_group_size: at least 2; smaller groups give 0.
-      weight: `[N]` float32, at least 0: how much each return counts in the group's mean
-        and standard deviation. None counts all alike. Only with `baseline="mean"`, and
-        not with "batch_std".
+      weight: `[N]` float32, positive and at least `ddof`: how often each return counts
+        in the group's mean and standard deviation. None counts all once. Only with
+        `baseline="mean"`, and not with "batch_std".
 
     Returns:
       `GroupAdvantages`. In dead groups the value is exactly 0.
 
     Raises:
-      InputError: an id out of range, a NaN or infinite return, or an all-masked batch,
-        where Python can see it. Under jit such rows are NaN and counted.
+      InputError: an id out of range, a NaN or infinite return, a bad weight, an
+        all-masked batch or a number out of range, where Python can see it. Under jit
+        such rows are NaN and counted, and `dead_share` is NaN without real rows.
+      ConfigError: `weight` with a baseline or scale that has no use for it.
+      UnknownNameError: an unknown baseline or scale.
 
     Deviations: the GRPO paper writes "std" and gives no ddof: 0 here, as in JERP. Codes
       divide a group of equal returns by `epsilon` alone and so blow up float32 rounding
@@ -133,28 +135,33 @@ def group_relative_advantages(
       >>> a.value.tolist(), a.dead.tolist(), float(a.dead_share)
       ([1.0, -1.0, 0.0, 0.0], [False, True], 0.5)
     """
+    returns = jnp.asarray(returns, jnp.float32)
     chex.assert_rank([returns, group_id, mask], 1)
     chex.assert_equal_shape([returns, group_id, mask])
-    _check_settings(baseline, scale, ddof, epsilon, min_group_size, weight)
-    check_finite("returns", returns, mask)
+    chex.assert_type([group_id, mask], [int, bool])
+    _check_settings(baseline, scale, ddof, epsilon, min_group_size, num_groups)
+    _check_weight(weight, mask, baseline, scale, ddof)
+    check_values("returns", returns, _is_return, _SIZES, mask=mask)
     check_ids("group_id", group_id, mask, size=num_groups)
     check_any("mask", mask)
-    returns = jnp.where(mask, returns, 0).astype(jnp.float32)
-    invalid = mask & ~(
-        jnp.isfinite(returns) & (group_id >= 0) & (group_id < num_groups)
-    )
-    stats = group_stats(
-        returns, group_id, mask, num_groups=num_groups, ddof=ddof, weight=weight
-    )
-    difference = _differences(returns, group_id, mask, stats, baseline, weight)
-    divisor = _divisor(difference, returns, group_id, mask, stats, scale, ddof, epsilon)
-    dead = stats.dead | ((stats.count > 0) & (stats.count < min_group_size))
-    alive = of_group(~dead, group_id, mask)
-    value = jnp.where(alive, difference / divisor, 0)
+    good = _is_return(returns) & (group_id >= 0) & (group_id < num_groups)
+    if weight is not None:
+        good = good & _is_weight(weight, ddof)
+    invalid = mask & ~good
     broken = group_sum(invalid.astype(jnp.int32), group_id, mask, num_groups=num_groups)
-    unknown = invalid | (of_group(broken, group_id, mask) > 0)
+    known = mask & good & (of_group(broken, group_id, mask) == 0)
+    rows = (jnp.where(known, returns, 0), group_id, known)
+    stats = group_stats(*rows, num_groups=num_groups, ddof=ddof, weight=weight)
+    difference = _differences(*rows, stats.count, baseline, weight)
+    size = jnp.abs(difference)
+    largest = group_max(size, group_id, known, num_groups=num_groups, empty=0.0)
+    dead = stats.dead | (stats.count < min_group_size) | (largest == 0)
+    dead = dead & (stats.count > 0)
+    alive = known & ~of_group(dead, group_id, known)
+    divisor = _divisor(*rows, stats.std, largest, scale, ddof, epsilon)
+    value = jnp.where(alive, difference / jnp.where(alive, divisor, 1), 0)
     return GroupAdvantages(
-        value=lax.stop_gradient(jnp.where(unknown, jnp.nan, value)),
+        value=lax.stop_gradient(jnp.where(mask & ~known, jnp.nan, value)),
         dead=dead,
         dead_share=jnp.sum(dead) / jnp.sum(stats.count > 0),
         num_invalid=jnp.sum(invalid, dtype=jnp.int32),
@@ -165,20 +172,20 @@ def _differences(
     returns: Array,
     group_id: Array,
     mask: Array,
-    stats: GroupStats,
+    count: Array,
     baseline: str,
     weight: Array | None,
 ) -> Array:
     """Returns minus the baseline, `[N]`."""
-    num_groups = stats.count.shape[0]
+    num_groups = count.shape[0]
     if baseline == "second_best":
         return _lead_of_the_best(returns, group_id, mask, num_groups)
     difference = group_deviations(
         returns, group_id, mask, num_groups=num_groups, weight=weight
     )
     if baseline == "leave_one_out":
-        count = of_group(stats.count, group_id, mask).astype(jnp.float32)
-        difference = difference * (count / jnp.maximum(count - 1, 1))
+        number = of_group(count, group_id, mask).astype(jnp.float32)
+        difference = difference * (number / jnp.maximum(number - 1, 1))
     return difference
 
 
@@ -189,45 +196,45 @@ def _lead_of_the_best(
 
     Ties at the top lead by 0, so it does not matter which of them is the best.
     """
-    reduce = {"mask": mask, "num_groups": num_groups, "empty": -jnp.inf}
-    best = of_group(group_max(returns, group_id, **reduce), group_id, mask)
-    is_best = mask & (returns == best)
-    tied = group_sum(is_best.astype(jnp.int32), group_id, mask, num_groups=num_groups)
-    below = jnp.where(is_best, -jnp.inf, returns)
-    second = of_group(group_max(below, group_id, **reduce), group_id, mask)
-    alone = is_best & (of_group(tied, group_id, mask) == 1) & (second > -jnp.inf)
-    return jnp.where(alone, returns - jnp.where(alone, second, 0), 0)
+
+    def best_of(x: Array) -> Array:
+        best = group_max(x, group_id, mask, num_groups=num_groups, empty=-jnp.inf)
+        return of_group(best, group_id, mask)
+
+    is_best = mask & (returns == best_of(returns))
+    bests = group_sum(is_best.astype(jnp.int32), group_id, mask, num_groups=num_groups)
+    second = best_of(jnp.where(is_best, -jnp.inf, returns))
+    # Without a second there is nobody to lead: the group is of one, or of equals.
+    leads = is_best & (of_group(bests, group_id, mask) == 1) & (second > -jnp.inf)
+    return jnp.where(leads, returns - jnp.where(leads, second, 0), 0)
 
 
 def _divisor(
-    difference: Array,
     returns: Array,
     group_id: Array,
     mask: Array,
-    stats: GroupStats,
+    std: Array,
+    largest: Array,
     scale: str,
     ddof: int,
     epsilon: ArrayLike,
 ) -> Array:
-    """What each row is divided by, `[N]`; never 0."""
+    """What each row is divided by, `[N]`; positive in groups that are alive."""
     if scale == "none":
-        return jnp.ones_like(difference)
+        return jnp.ones_like(returns)
     if scale == "batch_std":
-        spread = safe_sqrt(masked_variance(returns, mask, ddof=ddof))
-        spread = jnp.broadcast_to(spread, returns.shape)
-    elif scale == "max":
-        largest = group_max(
-            jnp.abs(difference),
-            group_id,
-            mask,
-            num_groups=stats.count.shape[0],
-            empty=0.0,
-        )
-        spread = of_group(largest, group_id, mask)
-    else:
-        spread = of_group(stats.std, group_id, mask)
-    divisor = spread + epsilon
-    return jnp.where(divisor == 0, 1, divisor)
+        one_group = jnp.zeros_like(group_id)
+        std = group_stats(returns, one_group, mask, num_groups=1, ddof=ddof).std
+        return of_group(std, one_group, mask) + epsilon
+    return of_group(largest if scale == "max" else std, group_id, mask) + epsilon
+
+
+def _is_return(returns: Any) -> Any:
+    return abs(returns) <= _LARGEST
+
+
+def _is_weight(weight: Any, ddof: int) -> Any:
+    return (weight > 0) & (weight >= ddof) & (weight < jnp.inf)
 
 
 def _check_settings(
@@ -236,18 +243,25 @@ def _check_settings(
     ddof: int,
     epsilon: ArrayLike,
     min_group_size: int,
-    weight: Array | None,
+    num_groups: int,
 ) -> None:
     check_choice("baseline", baseline, get_args(Baseline))
     check_choice("scale", scale, get_args(Scale))
     check_values("ddof", ddof, lambda v: (v == 0) | (v == 1), "0 or 1")
     check_values("epsilon", epsilon, lambda v: v >= 0, ">= 0")
     check_values("min_group_size", min_group_size, lambda v: v >= 2, ">= 2")
+    check_values("num_groups", num_groups, lambda v: v >= 1, ">= 1")
+
+
+def _check_weight(
+    weight: Array | None, mask: Array, baseline: str, scale: str, ddof: int
+) -> None:
     if weight is None:
         return
-    check_values("weight", weight, lambda v: ~(v < 0), ">= 0")
     if baseline != "mean" or scale == "batch_std":
-        raise InputError(
+        raise ConfigError(
             'weight: expected baseline="mean" and a scale within the group, got '
             f"baseline={baseline!r}, scale={scale!r}"
         )
+    expected = f"finite, positive and >= ddof = {ddof} where mask is True"
+    check_values("weight", weight, lambda v: _is_weight(v, ddof), expected, mask=mask)

@@ -284,6 +284,7 @@ def _centred(
     if weight is None:
         weight, total = jnp.ones(x.shape), count.astype(jnp.float32)
     else:
+        chex.assert_equal_shape([x, weight])
         weight = jnp.where(mask, jnp.asarray(weight, jnp.float32), 0)
         total = sum_of(weight)
     top = group_max(x, group_id, mask, num_groups=num_groups, empty=-jnp.inf)

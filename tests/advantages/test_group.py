@@ -64,14 +64,9 @@ def test_parity_of_transforms(transform):
 
 def test_by_hand():
     """Returns 3, 1, -1: mean 1, variance 8/3, batch of one group."""
-    run = partial(
-        group_relative_advantages,
-        np.float32([3, 1, -1]),
-        np.zeros(3, np.int32),
-        np.ones(3, bool),
-        num_groups=1,
-        epsilon=0.0,
-    )
+    three = np.arange(14) < 3
+    returns = np.where(three, 3 - 2 * np.arange(14), np.nan).astype(np.float32)
+    run = partial(advantages, returns, np.zeros(14, np.int32), three)
     third = np.sqrt(1.5)
     for keywords, expected in (
         ({}, [third, 0, -third]),
@@ -82,12 +77,13 @@ def test_by_hand():
         ({"baseline": "leave_one_out", "scale": "none"}, [3, 0, -3]),
         ({"baseline": "second_best", "scale": "none"}, [2, 0, 0]),
         ({"baseline": "second_best", "ddof": 1}, [1, 0, 0]),
-        ({"scale": "none", "weight": np.float32([2, 1, 1])}, [1.5, -0.5, -2.5]),
+        ({"scale": "none", "weight": np.float32(2 - (returns < 3))}, [1.5, -0.5, -2.5]),
         ({"min_group_size": 4}, [0, 0, 0]),
         ({"epsilon": 2.0, "ddof": 1}, [0.5, 0, -0.5]),
     ):
         found = run(**{"epsilon": 0.0, **keywords}).value
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(found[:3], expected, rtol=1e-6, atol=1e-7)
+        assert not np.asarray(found[3:]).any()
 
 
 @pytest.mark.parametrize(
@@ -147,11 +143,15 @@ def test_equal_returns_give_exactly_zero():
             assert float(found.dead_share) == 1.0
 
 
-def test_a_group_of_one_gives_zero_and_is_dead(transform):
-    run = transform(partial(advantages, scale="none"))
-    found = run(np.float32([2.0]), np.array([3], np.int32), np.ones(1, bool))
-    assert float(found.value[0]) == 0.0
-    assert found.dead.tolist() == [False, False, False, True, False, False]
+@pytest.mark.parametrize("scale", ["std", "none"])
+@pytest.mark.parametrize("baseline", ["mean", "leave_one_out", "second_best"])
+def test_a_group_of_one_gives_zero_and_is_dead(baseline, scale):
+    alone = GROUP == 3
+    assert RETURNS[alone].tolist() == [np.float32(0.7)]
+    for mask in (MASK, alone):
+        found = advantages(RETURNS, GROUP, mask, baseline=baseline, scale=scale)
+        assert np.asarray(found.value)[alone].tolist() == [0.0]
+        assert bool(found.dead[3])
     assert float(found.dead_share) == 1.0
 
 
@@ -198,7 +198,12 @@ def test_padding_reaches_nothing(poison, name):
 
 
 def test_no_gradient_flows():
-    gradient = jax.grad(lambda r: jnp.sum(advantages(r, GROUP, MASK).value))(RETURNS)
+    @jax.jit
+    @jax.grad
+    def gradient_of(returns):
+        return jnp.sum(advantages(returns, GROUP, MASK).value ** 2)
+
+    gradient = gradient_of(RETURNS)
     assert not np.asarray(gradient).any()
 
 
