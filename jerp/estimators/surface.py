@@ -16,7 +16,6 @@ from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 
 from jerp.errors import InputError
@@ -186,7 +185,7 @@ def pass_at_k_t(
         raise InputError(f"announced: expected True, False or None, got {announced!r}")
     tally = tally_runs(spent, outcome, mask, horizons=horizons, protocol=protocol)
     ks = _increasing_budgets(ks, jnp.shape(spent)[-1])
-    coverage, estimate, low, high = _cells(tally, ks=ks, min_coverage=min_coverage)
+    coverage, estimate, low, high = _cells(tally, jnp.float32(min_coverage), ks=ks)
     return PassSurface(
         estimate=estimate,
         low=low,
@@ -205,9 +204,9 @@ def pass_at_k_t(
     )
 
 
-@partial(jax.jit, static_argnames=("ks", "min_coverage"))
+@partial(jax.jit, static_argnames="ks")
 def _cells(
-    tally: Tally, *, ks: tuple[int, ...], min_coverage: float
+    tally: Tally, min_coverage: Array, *, ks: tuple[int, ...]
 ) -> tuple[Array, Array, Array, Array]:
     """Coverage `[N, H]`; estimate, low and high `[N, K, H]`."""
     every, unknown = tally.num_existing, tally.num_infrastructure
@@ -218,7 +217,7 @@ def _cells(
         jnp.stack([tally.num_correct, tally.num_correct, tally.num_correct + unknown]),
         k=ks,
     )
-    uncovered = ~(coverage >= np.float32(min_coverage))
+    uncovered = ~(coverage >= min_coverage)
     refused = jnp.stack([uncovered, tally.broken, tally.broken])[..., None]
     estimate, low, high = jnp.moveaxis(jnp.where(refused, jnp.nan, value), -1, -2)
     return coverage, estimate, low, high

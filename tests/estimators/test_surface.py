@@ -68,11 +68,11 @@ def arrays(surface):
 
 def test_by_hand():
     """Two successes at 1 and 3, a failure, a crash at 5, a run cut at 4."""
-    s = pass_at_k_t(SPENT[:1], OUTCOME[:1], **{**GRID, "min_coverage": 0.8})
-    assert s.num_correct.tolist() == [[1, 1, 2, 2]]
-    assert s.num_infrastructure.tolist() == [[0, 0, 0, 1]]
-    assert s.num_samples.tolist() == [[5, 5, 5, 4]]
-    np.testing.assert_allclose(s.coverage, [[1, 1, 1, 0.8]])
+    s = nested(SPENT, OUTCOME, MASK, min_coverage=0.8)
+    assert s.num_correct[0].tolist() == [1, 1, 2, 2]
+    assert s.num_infrastructure[0].tolist() == [0, 0, 0, 1]
+    assert s.num_samples[0].tolist() == [5, 5, 5, 4]
+    np.testing.assert_allclose(s.coverage[0], [1, 1, 1, 0.8])
     # Unfinished at T = 4, the crash at 5 is a failure; at T = 8 nobody knows it.
     np.testing.assert_allclose(
         s.estimate[0], [[0.2, 0.2, 0.4, 0.5], [0.4, 0.4, 0.7, 5 / 6], [0.8, 0.8, 1, 1]]
@@ -100,13 +100,13 @@ def test_equals_all_subsets(function, min_coverage):
     assert np.isnan(expected[0]).any() and not np.isnan(expected).all()
 
 
-@pytest.mark.parametrize("function", [nested, rerun])
-def test_parity(transform, function):
-    runs = (SPENT, OUTCOME, MASK)
-    if function is rerun:
-        runs = (RESPENT, RERUN_OUTCOME, REMASK)
+def test_parity(transform):
+    def surfaces(*runs):
+        return nested(*runs[:3]), rerun(*runs[3:])
+
+    runs = (SPENT, OUTCOME, MASK, RESPENT, RERUN_OUTCOME, REMASK)
     chex.assert_trees_all_close(
-        arrays(transform(function)(*runs)), arrays(function(*runs)), rtol=1e-6
+        arrays(transform(surfaces)(*runs)), arrays(surfaces(*runs)), rtol=1e-6
     )
 
 
@@ -123,10 +123,10 @@ def test_what_does_not_exist_does_not_matter():
 def test_a_task_is_not_moved_by_the_others_or_by_the_order_of_samples():
     whole = nested(SPENT, OUTCOME, MASK)
     order = np.array([3, 0, 4, 1, 2])
+    alone = nested(SPENT[1:2], OUTCOME[1:2], MASK[1:2])
     shuffled = nested(SPENT[:, order], OUTCOME[:, order], MASK[:, order])
     for part in (*PARTS, "num_correct", "coverage"):
         np.testing.assert_array_equal(getattr(shuffled, part), getattr(whole, part))
-        alone = nested(SPENT[1:2], OUTCOME[1:2], MASK[1:2])
         np.testing.assert_array_equal(getattr(alone, part)[0], getattr(whole, part)[1])
 
 
@@ -151,7 +151,8 @@ def test_refused_where_too_few_answered():
     assert s.low[3].tolist() == np.zeros((3, 4)).tolist()
     np.testing.assert_allclose(s.high[3, 0], [0.6, 0.8, 0.8, 0.8], rtol=1e-6)
     # An outage is not a green run: with nothing refused there still is no estimate.
-    every = nested(np.zeros((1, 5)), np.full((1, 5), INFRA), None, min_coverage=0.0)
+    crashed = np.zeros_like(SPENT), np.full_like(OUTCOME, INFRA)
+    every = nested(*crashed, None, min_coverage=0.0)
     assert np.isnan(every.estimate).all() and every.num_samples.sum() == 0
 
 
@@ -178,18 +179,18 @@ def test_a_rerun_of_the_truncated_runs_is_the_nested_surface():
 
 
 def test_a_wide_horizon_is_plain_pass_at_k():
-    s = nested(SPENT[:2], OUTCOME[:2], None, horizons=(100,), min_coverage=0.0)
-    c, u = np.array([2, 1]), np.array([1, 2])
-    np.testing.assert_array_equal(s.estimate[..., 0], pass_at_k(5 - u, c, k=KS))
-    np.testing.assert_array_equal(s.low[..., 0], pass_at_k(5, c, k=KS))
-    np.testing.assert_array_equal(s.high[..., 0], pass_at_k(5, c + u, k=KS))
+    s = nested(SPENT, OUTCOME, MASK, horizons=(0, 1, 2, 100), min_coverage=0.0)
+    n, c, u = np.array([[5, 5, 3, 5], [2, 1, 2, 0], [1, 2, 0, 5]])
+    np.testing.assert_allclose(s.estimate[..., 3], pass_at_k(n - u, c, k=KS))
+    np.testing.assert_allclose(s.low[..., 3], pass_at_k(n, c, k=KS))
+    np.testing.assert_allclose(s.high[..., 3], pass_at_k(n, c + u, k=KS))
 
 
 def test_only_success_is_success():
-    spent = np.ones((1, 4), np.float32)
+    spent = np.ones_like(SPENT)
     for ended in (FAIL, CUT, BAD):
-        s = nested(spent, np.full((1, 4), ended), None)
-        assert s.high.max() == 0 and s.num_samples.min() == 4
+        s = nested(spent, np.full_like(OUTCOME, ended), None)
+        assert s.high.max() == 0 and s.num_samples.min() == 5
 
 
 def test_settings_are_recorded_and_change_what_they_say():
@@ -250,13 +251,16 @@ WRONG = [
 ]
 
 
+jitted_nested = jax.jit(nested)
+
+
 @pytest.mark.parametrize(("name", "value", "message"), WRONG)
 def test_bad_runs_are_named_or_counted(name, value, message):
     runs = {"spent": SPENT.copy(), "outcome": OUTCOME.copy(), "mask": MASK}
     runs[name][0, 2] = value
     with pytest.raises(InputError, match=message):
         nested(**runs)
-    s = jax.jit(nested)(*runs.values())
+    s = jitted_nested(*runs.values())
     clean = nested(SPENT, OUTCOME, MASK)
     assert int(s.num_invalid) == 1
     for part in (*PARTS, "coverage"):
