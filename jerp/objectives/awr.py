@@ -12,6 +12,7 @@ import chex
 import jax.numpy as jnp
 from jax import lax, ops
 
+from jerp.objectives.value import value_loss
 from jerp.ops.masked import masked_sum
 from jerp.ops.masked import standardize as standardized
 from jerp.records import LossOutput, WeightedMean
@@ -168,7 +169,7 @@ def awr_value_loss(value: Array, target: Array, mask: Array) -> LossOutput:
       mask: `[...]` bool.
 
     Returns:
-      The loss; no metrics.
+      The loss; no metrics. `value_loss` has them, and a clip.
 
     Deviations: the released code regresses values divided by `1 / (1 - discount)`,
     which episodes of ten steps without discount do not need.
@@ -180,13 +181,7 @@ def awr_value_loss(value: Array, target: Array, mask: Array) -> LossOutput:
       >>> float(awr_value_loss(v, g, jnp.array([True, False])).loss.value())
       2.0
     """
-    chex.assert_equal_shape([value, target, mask])
-    error = jnp.where(mask, value, 0) - lax.stop_gradient(jnp.where(mask, target, 0))
-    loss = WeightedMean(
-        total=0.5 * jnp.sum(jnp.square(error)),
-        weight=jnp.sum(mask).astype(value.dtype),
-    )
-    return LossOutput(loss=loss, metrics={})
+    return value_loss(value, target, mask).replace(metrics={})
 
 
 def task_mean_baseline(

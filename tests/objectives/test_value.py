@@ -1,6 +1,5 @@
 """Value loss: by hand, against a loop, and where the clip holds a value."""
 
-
 import chex
 import jax
 import jax.numpy as jnp
