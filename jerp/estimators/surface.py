@@ -134,10 +134,11 @@ def pass_at_k_t(
     ended before T, and a horizon beyond the cap of the recorded runs says nothing new.
     Nested bounds grow with k and T, and so does the estimate where there is one.
 
-    "nested" asks what the recorded runs had solved by T and is free; it is a lower
-    bound on "rerun", which asks what runs with a cap of T solve, when the agent is made
-    to answer at its cap or paces itself by the budget that it was told. Compare only
-    surfaces of one protocol and one `announced`.
+    "nested" asks what the recorded runs had solved by T, and costs nothing more; "rerun"
+    asks what runs with a cap of T solve. They agree only if the agent neither knows its
+    budget nor is made to answer at its cap: with a last answer nested is a lower bound,
+    and an agent that is told its budget paces itself, so that the two differ widely.
+    Compare only surfaces of one protocol and one `announced`.
 
     Args:
       spent: `[N, M]` float32, at least 0, in `unit`: what each run had spent when it
@@ -176,8 +177,8 @@ def pass_at_k_t(
       >>> s = pass_at_k_t(
       ...     spent, outcome, ks=(1, 2), horizons=(2, 4), announced=False
       ... )
-      >>> s.estimate.round(2).tolist(), s.num_correct.tolist()
-      ([[[0.25, 0.5], [0.5, 0.8299999833106995]]], [[1, 2]])
+      >>> s.estimate[0, 0].tolist(), s.num_correct[0].tolist()
+      ([0.25, 0.5], [1, 2])
     """
     check_choice("unit", unit, get_args(Unit))
     check_values("min_coverage", min_coverage, lambda v: (v >= 0) & (v <= 1), "[0, 1]")
