@@ -3,32 +3,47 @@
 Functions take one `[T]` sequence; callers `vmap`. `reward[t]` belongs to the action at
 `t`, `value[t]` to the state it was taken in. `mask` is a prefix. A natural end
 (`terminated`) is worth 0; any other end (`truncated`, or the data stop) is worth
-`bootstrap_value`, the value of the state after it.
+`bootstrap_value`, the value of the state after it. A NaN reaches the steps before it in
+its own episode alone. Half precision comes in, float32 goes out.
 """
 
 from __future__ import annotations
+
+from typing import Literal, get_args
 
 import chex
 import jax.numpy as jnp
 from jax import lax
 
+from jerp.ops.checks import check_choice, check_finite, check_prefix, check_values
 from jerp.typing import Array, ArrayLike
 
-__all__ = ["discounted_returns", "gae", "lambda_returns"]
+__all__ = ["Method", "discounted_returns", "gae", "lambda_returns"]
+
+Method = Literal["scan", "associative"]
+"""How the recursion over time is computed: step by step, or in log2(T) parallel sweeps,
+which long sequences on an accelerator want. Results agree up to rounding."""
 
 
-def discounted_returns(reward: Array, mask: Array, *, discount: ArrayLike) -> Array:
+def discounted_returns(
+    reward: Array, mask: Array, *, discount: ArrayLike, method: Method = "scan"
+) -> Array:
     """Sum of the discounted rewards from each step on.
 
         G_t = r_t + discount G_{t+1},   G = 0 after the last real step
 
     Args:
-      reward: `[T]` float32. Padding may hold anything, NaN included.
+      reward: `[T]` float. Padding may hold anything, NaN included.
       mask: `[T]` bool, a prefix.
       discount: `gamma`, in [0, 1].
+      method: see `Method`.
 
     Returns:
       `[T]` float32, 0 in padding.
+
+    Raises:
+      InputError: mask no prefix, a NaN or infinite reward, a discount out of range,
+        where Python can see it. Under jit what they reach is NaN.
 
     Example:
       >>> r, m = jnp.array([1.0, 0.0, 2.0]), jnp.ones(3, bool)
@@ -37,7 +52,12 @@ def discounted_returns(reward: Array, mask: Array, *, discount: ArrayLike) -> Ar
     """
     chex.assert_rank([reward, mask], 1)
     chex.assert_equal_shape([reward, mask])
-    return _discounted_sums(jnp.where(mask, reward, 0), jnp.full_like(reward, discount))
+    chex.assert_type(mask, bool)
+    _check(mask, method, discount=discount)
+    check_finite("reward", reward, mask)
+    reward = jnp.where(mask, jnp.asarray(reward, jnp.float32), 0)
+    decay = jnp.where(mask, jnp.asarray(discount, jnp.float32), 0)
+    return _if_prefix(mask, _discounted_sums(reward, decay, mask, method))
 
 
 def lambda_returns(
@@ -50,6 +70,7 @@ def lambda_returns(
     discount: ArrayLike,
     lambda_: ArrayLike,
     bootstrap_value: ArrayLike,
+    method: Method = "scan",
 ) -> Array:
     """TD(lambda) returns.
 
@@ -59,8 +80,8 @@ def lambda_returns(
     other. With `lambda_` 0 these are one-step targets, with 1 Monte-Carlo returns.
 
     Args:
-      reward: `[T]` float32, at times 0..T-1. Padding may hold anything.
-      value: `[T]` float32, `V` of the states at times 0..T-1.
+      reward: `[T]` float, at times 0..T-1. Padding may hold anything.
+      value: `[T]` float, `V` of the states at times 0..T-1.
       terminated: `[T]` bool, natural end; wins over `truncated`.
       truncated: `[T]` bool, end by budget or error.
       mask: `[T]` bool, a prefix. A last real step with neither flag counts as
@@ -68,10 +89,17 @@ def lambda_returns(
       discount: `gamma`, in [0, 1].
       lambda_: in [0, 1].
       bootstrap_value: `[]`, or `[T]` where the sequence holds several episodes one
-        after the other: the value of the state after each truncated step.
+        after the other: the value of the state after each truncated step. Where an
+        episode ends naturally it may hold anything.
+      method: see `Method`.
 
     Returns:
       `[T]` float32, 0 in padding.
+
+    Raises:
+      InputError: mask no prefix, a NaN or infinite reward, value or bootstrap value
+        that counts, a discount or lambda out of range, where Python can see it. Under
+        jit what they reach is NaN.
 
     Example:
       >>> r, v = jnp.array([0.0, 1.0]), jnp.array([0.5, 0.5])
@@ -87,15 +115,22 @@ def lambda_returns(
     sequences = [reward, value, terminated, truncated, mask]
     chex.assert_rank(sequences, 1)
     chex.assert_equal_shape(sequences)
-    reward, value = jnp.where(mask, reward, 0), jnp.where(mask, value, 0)
+    chex.assert_type([terminated, truncated, mask], bool)
+    _check(mask, method, discount=discount, lambda_=lambda_)
+    check_finite("reward", reward, mask)
+    check_finite("value", value, mask)
+    reward = jnp.where(mask, jnp.asarray(reward, jnp.float32), 0)
+    value = jnp.where(mask, jnp.asarray(value, jnp.float32), 0)
     after_last = mask & ~jnp.append(mask[1:], False)
     cut = mask & ~terminated & (truncated | after_last)
     goes_on = mask & ~terminated & ~cut
-    end_value = jnp.where(cut, jnp.broadcast_to(bootstrap_value, reward.shape), 0)
+    end_value = jnp.broadcast_to(jnp.asarray(bootstrap_value, jnp.float32), value.shape)
+    check_finite("bootstrap_value", end_value, cut)
+    end_value = jnp.where(cut, end_value, 0)
     next_value = jnp.where(goes_on, (1 - lambda_) * jnp.append(value[1:], 0), end_value)
-    return _discounted_sums(
-        reward + discount * next_value, jnp.where(goes_on, discount * lambda_, 0)
-    )
+    decay = jnp.where(goes_on, jnp.asarray(discount * lambda_, jnp.float32), 0)
+    returns = _discounted_sums(reward + discount * next_value, decay, goes_on, method)
+    return _if_prefix(mask, returns)
 
 
 def gae(
@@ -108,6 +143,7 @@ def gae(
     discount: ArrayLike,
     lambda_: ArrayLike,
     bootstrap_value: ArrayLike,
+    method: Method = "scan",
 ) -> Array:
     """Generalised advantage estimates.
 
@@ -117,17 +153,21 @@ def gae(
     `= bootstrap_value` after any other; computed as `lambda_returns - V`, which it is.
 
     Args:
-      reward: `[T]` float32. Padding may hold anything, NaN included.
-      value: `[T]` float32.
+      reward: `[T]` float. Padding may hold anything, NaN included.
+      value: `[T]` float.
       terminated: `[T]` bool, natural end; wins over `truncated`.
       truncated: `[T]` bool, end by budget or error.
       mask: `[T]` bool, a prefix.
       discount: `gamma`, in [0, 1].
       lambda_: in [0, 1].
       bootstrap_value: `[]` or `[T]`, see `lambda_returns`.
+      method: see `Method`.
 
     Returns:
       `[T]` float32, 0 in padding.
+
+    Raises:
+      InputError: see `lambda_returns`.
 
     Example:
       >>> r, v = jnp.array([0.0, 1.0]), jnp.array([0.5, 0.5])
@@ -148,17 +188,38 @@ def gae(
         discount=discount,
         lambda_=lambda_,
         bootstrap_value=bootstrap_value,
+        method=method,
     )
-    return returns - jnp.where(mask, value, 0)
+    return returns - jnp.where(mask, jnp.asarray(value, jnp.float32), 0)
 
 
-def _discounted_sums(x: Array, decay: Array) -> Array:
-    """`y_t = x_t + decay_t y_{t+1}` for `[T]` arrays, `y_T = 0`."""
+def _check(mask: Array, method: str, **shares: ArrayLike) -> None:
+    check_choice("method", method, get_args(Method))
+    for name, share in shares.items():
+        check_values(name, share, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
+    check_prefix("mask", mask)
 
-    def step(later: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
-        x_t, decay_t = now
-        total = x_t + decay_t * later
+
+def _if_prefix(mask: Array, returns: Array) -> Array:
+    """NaN at the real steps of a mask that is none."""
+    gap = jnp.any(mask[1:] & ~mask[:-1])
+    return jnp.where(gap & mask, jnp.nan, returns)
+
+
+def _discounted_sums(x: Array, decay: Array, goes_on: Array, method: str) -> Array:
+    """`y_t = x_t + decay_t y_{t+1}` for `[T]` arrays, `x_t` alone at an end."""
+
+    def join(later, now):
+        (y, decay_y, goes_on_y), (x, decay, goes_on) = later, now
+        # Not by a decay of 0 alone, which would let a NaN of the next episode through.
+        total = x + jnp.where(goes_on, decay * y, 0)
+        return total, decay * decay_y, goes_on & goes_on_y
+
+    if method == "associative":
+        return lax.associative_scan(join, (x, decay, goes_on), reverse=True)[0]
+
+    def step(later, now):
+        total, _, _ = join((later, 0, False), now)
         return total, total
 
-    _, total = lax.scan(step, jnp.zeros((), x.dtype), (x, decay), reverse=True)
-    return total
+    return lax.scan(step, jnp.zeros((), x.dtype), (x, decay, goes_on), reverse=True)[1]
