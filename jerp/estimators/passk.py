@@ -41,7 +41,7 @@ def pass_at_k(
 
     Returns:
       `[...]` float32 for one k, `[..., K]` for several; NaN where n < k. In [0, 1],
-      exactly 0 where c = 0 and exactly 1 where n - c < k.
+      exactly c / n for k = 1, 0 where c = 0 and 1 where n - c < k.
 
     Raises:
       InputError: a count that is no whole number, c < 0 or c > n where Python can see
@@ -59,8 +59,7 @@ def pass_at_k(
       [[0.25, 1.0], [0.0, 0.0], [1.0, nan]]
     """
     check_counts(num_samples, num_correct)
-    none = _log_none(num_samples, num_correct, ks=budgets(k), failures=True)
-    value = 0 - jnp.expm1(none)  # never -0.0
+    value = _estimate(num_samples, num_correct, ks=budgets(k), at_least_one=True)
     return value if isinstance(k, Sequence) else value[..., 0]
 
 
@@ -82,7 +81,7 @@ def pass_hat_k(
 
     Returns:
       `[...]` float32 for one k, `[..., K]` for several; NaN where n < k. In [0, 1],
-      exactly 0 where c < k and exactly 1 where c = n.
+      exactly c / n for k = 1, 0 where c < k and 1 where c = n.
 
     Raises:
       InputError: see `pass_at_k`.
@@ -98,8 +97,7 @@ def pass_hat_k(
       [1.0, 0.5, 0.0]
     """
     check_counts(num_samples, num_correct)
-    none = _log_none(num_samples, num_correct, ks=budgets(k), failures=False)
-    value = jnp.exp(none)
+    value = _estimate(num_samples, num_correct, ks=budgets(k), at_least_one=False)
     return value if isinstance(k, Sequence) else value[..., 0]
 
 
@@ -156,23 +154,24 @@ def check_counts(num_samples: ArrayLike, num_correct: ArrayLike) -> None:
         check_values("num_correct", correct, lambda v: v <= samples, "<= num_samples")
 
 
-@partial(jax.jit, static_argnames=("ks", "failures"))
-def _log_none(
+@partial(jax.jit, static_argnames=("ks", "at_least_one"))
+def _estimate(
     num_samples: ArrayLike,
     num_correct: ArrayLike,
     *,
     ks: tuple[int, ...],
-    failures: bool,
+    at_least_one: bool,
 ) -> Array:
-    """Log-probability that k samples are all failures, or else all correct, `[..., K]`.
+    """pass@k, or else pass^k, `[..., K]`.
 
-    NaN where that is undefined: n < k, or counts that are no counts.
+    Both from the probability that k samples are all failures, or all correct. NaN where
+    that is undefined: n < k, or counts that are no counts.
     """
     counts = jnp.broadcast_arrays(
         jnp.asarray(num_samples, jnp.float32), jnp.asarray(num_correct, jnp.float32)
     )
     samples, correct = (count[..., None] for count in counts)
-    excluded = correct if failures else samples - correct
+    excluded = correct if at_least_one else samples - correct
     draw = _last_axis(np.arange(max(ks)), samples.ndim)
     left = jnp.maximum(samples - draw, 1)  # draws beyond n must not divide by 0
     share = excluded / left
@@ -182,11 +181,15 @@ def _log_none(
         jnp.log1p(-jnp.minimum(share, 0.5)),
         jnp.log(jnp.maximum(left - excluded, 0) / left),
     )
-    value = jnp.cumsum(term, axis=-1)[..., np.array(ks) - 1]
+    log_none = jnp.cumsum(term, axis=-1)[..., np.array(ks) - 1]
+    # 0 minus, not a sign: where c = 0 that would be -0.0.
+    value = 0 - jnp.expm1(log_none) if at_least_one else jnp.exp(log_none)
+    budget = _last_axis(np.array(ks), samples.ndim)
+    # Logarithms would touch the last digits of c / n.
+    value = jnp.where(budget == 1, correct / left[..., :1], value)
     whole = (samples == jnp.floor(samples)) & (correct == jnp.floor(correct))
     valid = whole & (correct >= 0) & (correct <= samples)
-    enough = samples >= _last_axis(np.array(ks), samples.ndim)
-    return jnp.where(valid & enough, value, jnp.nan)
+    return jnp.where(valid & (samples >= budget), value, jnp.nan)
 
 
 def _last_axis(numbers: np.ndarray, ndim: int) -> np.ndarray:

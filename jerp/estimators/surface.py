@@ -134,7 +134,7 @@ def pass_at_k_t(
     ended before T, and a horizon beyond the cap of the recorded runs says nothing new.
     Nested bounds grow with k and T, and so does the estimate where there is one.
 
-    "nested" asks what the recorded runs had solved by T, and costs nothing more; "rerun"
+    "nested" asks what the recorded runs had solved by T, and needs no others; "rerun"
     asks what runs with a cap of T solve. They agree only if the agent neither knows its
     budget nor is made to answer at its cap: with a last answer nested is a lower bound,
     and an agent that is told its budget paces itself, so that the two differ widely.
