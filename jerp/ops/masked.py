@@ -200,7 +200,6 @@ def masked_log_softmax(logits: Array, legal: Array, *, axis: int = -1) -> Array:
       [0.5, 0.5, 0.0]
     """
     chex.assert_equal_shape([logits, legal])
-    chex.assert_type(legal, bool)
     logits = jnp.asarray(logits, jnp.float32)
     return jax.nn.log_softmax(jnp.where(legal, logits, _ILLEGAL), axis=axis)
 
