@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jerp.errors import InputError
 from jerp.objectives.awr import (
     awr_policy_loss,
     awr_value_loss,
@@ -76,12 +77,18 @@ def test_standardized_weights_ignore_scale_and_shift_of_rewards():
     [
         ({"temperature": 0.0}, "temperature: expected > 0, got 0.0"),
         ({"temperature": float("nan")}, "temperature: expected > 0"),
-        ({"min_weight": 3.0, "max_weight": 2.0}, "expected 0 <= min <= max, got 3.0"),
+        ({"temperature": jnp.float32(-1)}, "temperature: expected > 0, got -1.0"),
+        ({"min_weight": -0.5}, "min_weight: expected >= 0, got -0.5"),
+        (
+            {"min_weight": 3.0, "max_weight": 2.0},
+            "max_weight: expected > min_weight = 3.0, got 2.0",
+        ),
+        ({"max_weight": 0.1}, "max_weight: expected > min_weight = 0.1, got 0.1"),
     ],
 )
 def test_bad_keywords_are_named(keywords, message):
-    with pytest.raises(ValueError, match=message):
-        awr_weights(ADVANTAGE, MASK, **keywords)
+    with pytest.raises(InputError, match=message):
+        awr_weights(ADVANTAGE, MASK, **{**PAPER, **keywords})
 
 
 def test_policy_loss_by_hand():
@@ -179,6 +186,32 @@ def test_baseline_identities():
     )
 
 
+def test_equal_returns_of_a_task_are_their_own_baseline():
+    """The mean of twenty float32 9.9 is not 9.9; a temperature of 1e-6 would see it."""
+    returns, task = np.full(20, 9.9, np.float32), np.zeros(20, np.int32)
+    for leave_one_out in (False, True):
+        baseline = task_mean_baseline(
+            returns, task, np.ones(20, bool), leave_one_out=leave_one_out
+        )
+        np.testing.assert_array_equal(baseline, returns)
+
+
+def test_bad_returns_are_named_and_reach_their_own_task_alone():
+    bad = np.where(np.arange(7) == 3, np.inf, RETURNS)
+    with pytest.raises(InputError, match=r"returns: expected finite .*at \[3\]"):
+        task_mean_baseline(bad, TASKS, VALID)
+    with pytest.raises(InputError, match="mask: expected at least one real entry"):
+        task_mean_baseline(RETURNS, TASKS, np.zeros(7, bool))
+    run = jax.jit(baselines)
+    assert not any(np.asarray(b).any() for b in run(RETURNS, TASKS, np.zeros(7, bool)))
+    for found, clean in zip(
+        run(bad, TASKS, VALID), run(RETURNS, TASKS, VALID), strict=True
+    ):
+        assert np.isnan(found).tolist() == (TASKS == -7).tolist()
+        kept = TASKS != -7
+        np.testing.assert_array_equal(np.asarray(found)[kept], np.asarray(clean)[kept])
+
+
 def test_effective_sample_size_by_hand(transform):
     weight = np.array([3.0, 1.0, 0.0, np.nan], np.float32)
     mask = np.array([1, 1, 1, 0], bool)
@@ -190,7 +223,7 @@ def test_effective_sample_size_by_hand(transform):
 FINITE = st.floats(-4, 4, width=32)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(FINITE, min_size=8, max_size=8), st.floats(0.25, 4.0, width=32))
 def test_weights_are_monotone_bounded_and_equivariant(advantage, temperature):
     advantage, mask = np.array(advantage, np.float32), np.ones(8, bool)

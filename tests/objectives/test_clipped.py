@@ -1,5 +1,7 @@
 """The PPO family's loss: by hand, against loops in float64, and keyword by keyword."""
 
+from functools import partial
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -65,6 +67,9 @@ def test_value_and_gradient_equal_the_reference(name):
 
 
 def test_parity_of_the_transforms(transform):
+    """Of the compiled function: eager calls, slow to dispatch, are the tests below."""
+
+    @jax.jit
     def loss(sampler, anchor, *batch):
         given = {"sampler_log_prob": sampler, "reference_log_prob": anchor}
         return clipped_policy_loss(*batch, **{**VARIANTS["everything"], **given}).loss
@@ -97,13 +102,15 @@ TWO = np.ones((1, 2), bool)
 )
 def test_loss_by_hand(advantage, keywords, expected):
     advantage = np.full((1, 2), advantage, np.float32)
-    output = clipped_policy_loss(MOVED, HALF, advantage, TWO, **keywords)
-    np.testing.assert_allclose(output.loss.value(), expected, rtol=1e-6)
+    loss = jax.jit(lambda *x: clipped_policy_loss(*x, **keywords).loss.value())
+    value = loss(MOVED, HALF, advantage, TWO)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
 
 
 def test_metrics_by_hand():
     """Ratios 1.5 and 0.5; the sampler's 5 (2 after the bound) and 0.625."""
-    output = clipped_policy_loss(
+    loss = partial(clipped_policy_loss, kl_estimator="k1")
+    output = jax.jit(loss)(
         np.append(MOVED, [[np.nan]], 1),
         np.append(HALF, [[np.nan]], 1),
         np.array([[1.0, -1.0, np.nan]], np.float32),
@@ -111,7 +118,6 @@ def test_metrics_by_hand():
         dual_clip=3.0,
         sampler_log_prob=np.log([[0.1, 0.8, 0.5]]).astype(np.float32),
         reference_log_prob=np.append(HALF, [[0.0]], 1),
-        kl_estimator="k1",
     )
     expected = {
         "ratio": 1.0,
@@ -131,12 +137,13 @@ def test_metrics_by_hand():
     chex.assert_trees_all_close(values, expected, rtol=1e-6, atol=1e-7)
     weights = {name: float(m.weight) for name, m in output.metrics.items()}
     assert weights == {name: 1.0 if name == "tokens" else 2.0 for name in expected}
-    far = clipped_policy_loss(
+    far = jax.jit(clipped_policy_loss)(
         MOVED, HALF, np.float32([-1.0]), TWO, dual_clip=1.4, clip_low=0.6
     )
     assert far.metrics["dual_clip_fraction"].value() == 0.5
     assert far.metrics["clip_fraction"].value() == 0
-    outside = clipped_policy_loss(MOVED, HALF, np.float32([1.0]), TWO, form="cispo")
+    cispo = jax.jit(partial(clipped_policy_loss, form="cispo"))
+    outside = cispo(MOVED, HALF, np.float32([1.0]), TWO)
     assert outside.metrics["clip_fraction_lower"].value() == 0.5
 
 
@@ -225,8 +232,9 @@ def test_a_reference_with_weight_0_is_only_logged():
 
 def test_half_precision_is_accumulated_in_float32():
     half = [jnp.asarray(x, jnp.bfloat16) for x in BATCH[:3]]
-    output = clipped_policy_loss(*half, MASK)
-    single = clipped_policy_loss(*(x.astype(jnp.float32) for x in half), MASK)
+    loss = jax.jit(clipped_policy_loss)
+    output = loss(*half, MASK)
+    single = loss(*(x.astype(jnp.float32) for x in half), MASK)
     chex.assert_trees_all_equal(output, single)
     assert {x.dtype for x in jax.tree.leaves(output)} == {jnp.dtype("float32")}
 

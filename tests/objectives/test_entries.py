@@ -25,6 +25,7 @@ def test_what_is_seen_is_refused_by_name():
 
 
 def test_everything_is_float32_and_padding_has_no_gradient(transform):
+    @jax.jit
     def both(a, mask):
         def total(a):
             real, invalid = real_entries(mask, a=a)

@@ -5,6 +5,7 @@ aggregation lacks a division, its KL is clamped: the adapters below say how.
 """
 
 import json
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -54,40 +55,38 @@ def test_every_case_is_compared():
     assert len(LOSSES) + len(KL) + len(advantages) == len(CASES) == 12
 
 
+@partial(jax.jit, static_argnames="name")
+def one_mode(batch, keywords, name):
+    """Their value of one aggregation, and its gradient."""
+
+    def value(log_prob):
+        aggregation, factor = adapted(name, log_prob.shape)
+        output = clipped_policy_loss(log_prob, *batch[1:], **keywords, **aggregation)
+        return factor * output.loss.value()
+
+    return jax.value_and_grad(value)(batch[0])
+
+
 @jax.jit
-def all_modes(log_prob, old, advantage, mask, keywords):
-    """Losses, their gradients, and metrics; one compilation a shape."""
-
-    def values(log_prob):
-        modes = {}
-        for name in AGGREGATIONS:
-            aggregation, factor = adapted(name, mask.shape)
-            output = clipped_policy_loss(
-                log_prob, old, advantage, mask, **keywords, **aggregation
-            )
-            modes[name] = factor * output.loss.value()
-        return modes, (modes, output.metrics)
-
-    gradients, (modes, metrics) = jax.jacrev(values, has_aux=True)(log_prob)
-    return modes, gradients, metrics
+def metrics_of(batch, keywords):
+    return clipped_policy_loss(*batch, **keywords).metrics
 
 
 @named(LOSSES)
 def test_losses_gradients_and_clip_fractions(case):
     inputs, outputs = case["inputs"], case["outputs"]["f64"]
-    values, gradients, metrics = all_modes(
-        *(array(inputs[name]) for name in ("logp", "old_logp", "adv")),
-        array(inputs["mask"]).astype(bool),
-        {
-            "clip_low": inputs["clip_low"],
-            "clip_high": inputs["clip_high"],
-            "dual_clip": inputs["dual_clip_c"],
-        },
-    )
+    batch = [array(inputs[name]) for name in ("logp", "old_logp", "adv")]
+    batch.append(array(inputs["mask"]).astype(bool))
+    keywords = {
+        "clip_low": inputs["clip_low"],
+        "clip_high": inputs["clip_high"],
+        "dual_clip": inputs["dual_clip_c"],
+    }
     for name in AGGREGATIONS:
-        np.testing.assert_allclose(values[name], outputs[name]["loss"], **TOLERANCE)
-        expected = outputs[name]["grad_logp"]
-        np.testing.assert_allclose(gradients[name], expected, **TOLERANCE)
+        value, gradient = one_mode(batch, keywords, name)
+        np.testing.assert_allclose(value, outputs[name]["loss"], **TOLERANCE)
+        np.testing.assert_allclose(gradient, outputs[name]["grad_logp"], **TOLERANCE)
+    metrics = metrics_of(batch, keywords)
     for ours, theirs in (
         ("clip_fraction", "clipfrac"),
         ("dual_clip_fraction", "clipfrac_lower"),
@@ -96,32 +95,44 @@ def test_losses_gradients_and_clip_fractions(case):
         np.testing.assert_allclose(metrics[ours].value(), outputs[theirs], **TOLERANCE)
 
 
-@named(KL)
-@pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])
-def test_kl_of_tokens_aggregates_and_slopes(case, estimator):
-    """Their k3 is clamped at 10: the adapter clamps ours, and leaves the slope of a
-    clamped token to `test_k3_is_not_clamped`. Their tokens and slopes are unmasked.
+@partial(jax.jit, static_argnames="estimator")
+def kl_of(log_prob, anchor, mask, estimator):
+    """Their tokens and aggregates, our tokens and slopes.
+
+    Their k3 is clamped at 10, and their tokens and slopes are not masked.
     """
-    inputs, outputs = case["inputs"], case["outputs"][estimator]
-    log_prob, anchor = array(inputs["logp"]), array(inputs["ref_logp"])
-    everything = np.ones(log_prob.shape, bool)
 
     def total(log_prob):
+        everything = jnp.ones(log_prob.shape, bool)
         kl = kl_estimate(log_prob, anchor, everything, estimator=estimator)
         return jnp.sum(kl), kl
 
-    slope, kl = jax.jit(jax.grad(total, has_aux=True))(log_prob)
-    theirs = np.minimum(kl, 10) if estimator == "k3" else kl
-    np.testing.assert_allclose(theirs, outputs["token"], **TOLERANCE)
-    free = np.asarray(theirs == kl)
-    np.testing.assert_allclose(
-        np.asarray(slope)[free], array(outputs["grad_logp_of_sum"])[free], **TOLERANCE
-    )
-    mask = array(inputs["mask"]).astype(bool)
-    for name, expected in outputs["agg"].items():
+    slope, kl = jax.grad(total, has_aux=True)(log_prob)
+    theirs = jnp.minimum(kl, 10) if estimator == "k3" else kl
+    aggregates = {}
+    for name in AGGREGATIONS:
         keywords, factor = adapted(name, mask.shape)
-        ours = factor * aggregate_loss(theirs, mask, **keywords).value()
-        np.testing.assert_allclose(ours, expected, **TOLERANCE)
+        aggregates[name] = factor * aggregate_loss(theirs, mask, **keywords).value()
+    return theirs, aggregates, kl, slope
+
+
+@named(KL)
+@pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])
+def test_kl_of_tokens_aggregates_and_slopes(case, estimator):
+    """The slope of a clamped token is listed in `test_k3_is_not_clamped`."""
+    inputs, outputs = case["inputs"], case["outputs"][estimator]
+    pair = array(inputs["logp"]), array(inputs["ref_logp"])
+    mask = array(inputs["mask"]).astype(bool)
+    theirs, aggregates, kl, slope = jax.tree.map(
+        np.asarray, kl_of(*pair, mask, estimator)
+    )
+    np.testing.assert_allclose(theirs, outputs["token"], **TOLERANCE)
+    assert aggregates.keys() == outputs["agg"].keys()
+    for name, expected in outputs["agg"].items():
+        np.testing.assert_allclose(aggregates[name], expected, **TOLERANCE)
+    free = theirs == kl
+    expected = array(outputs["grad_logp_of_sum"])
+    np.testing.assert_allclose(slope[free], expected[free], **TOLERANCE)
 
 
 def test_k3_is_not_clamped():
@@ -144,11 +155,16 @@ def test_there_is_no_estimator_by_the_absolute_value():
         inputs = case["inputs"]
         pair = array(inputs["logp"]), array(inputs["ref_logp"])
         mask = np.ones(pair[0].shape, bool)
-        k1 = kl_estimate(*pair, mask, estimator="k1")
+        k1 = kl_of(*pair, mask, "k1")[0]
         expected = case["outputs"]["abs"]["token"]
         np.testing.assert_allclose(np.abs(k1), expected, **TOLERANCE)
         with pytest.raises(ValueError, match="unknown estimator 'abs'"):
             kl_estimate(*pair, mask, estimator="abs")
+
+
+@partial(jax.jit, static_argnames="aggregation")
+def mean_of(loss, mask, aggregation):
+    return aggregate_loss(loss, mask, aggregation=aggregation)
 
 
 def test_an_empty_sequence_enters_no_mean():
@@ -159,10 +175,10 @@ def test_an_empty_sequence_enters_no_mean():
     with np.errstate(invalid="ignore"):
         theirs = np.mean((loss * mask).sum(1) / mask.sum(1))
     assert np.isnan(theirs)
-    ours = aggregate_loss(loss, mask, aggregation="sequence_mean_token_mean")
+    ours = mean_of(loss, mask, "sequence_mean_token_mean")
     assert ours.value() == 1.5
     assert np.mean((loss * mask).sum(1)) == 1.5
-    ours = aggregate_loss(loss, mask, aggregation="sequence_mean_token_sum")
+    ours = mean_of(loss, mask, "sequence_mean_token_sum")
     assert ours.value() == 3.0
 
 
