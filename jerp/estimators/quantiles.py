@@ -123,9 +123,9 @@ def cluster_influence(left_out: Array, clusters: Clusters) -> Array:
 
     Example:
       >>> from jerp.estimators.clusters import resampling_clusters
-      >>> c = resampling_clusters(jnp.arange(3), jnp.ones(3, bool))
-      >>> cluster_influence(jnp.array([0.0, 0.0, 3.0]), c).round(4).tolist()
-      [0.6667, 0.6667, -1.3333]
+      >>> c = resampling_clusters(jnp.arange(4), jnp.ones(4, bool))
+      >>> cluster_influence(jnp.array([0.0, 0.0, 0.0, 4.0]), c).tolist()
+      [0.75, 0.75, 0.75, -2.25]
     """
     number = left_out.shape[0]
     real = ~jnp.isnan(left_out)

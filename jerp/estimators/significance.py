@@ -1,0 +1,131 @@
+"""Exact tests of paired outcomes, and what many of them at once are worth.
+
+Symbols: `b` gains and `c` losses among paired tasks; p-values in [0, 1], two-sided. No
+normal or chi-squared approximation: the counts that matter here are small.
+"""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jerp.ops.checks import check_values
+from jerp.typing import Array, ArrayLike
+
+__all__ = ["holm", "mcnemar_exact"]
+
+_RESCALE = 2.0**64
+"""Binomials are kept below this times a power of it, far from float32's 2^128."""
+
+
+@jax.jit
+def _exact(gains: Array, losses: Array) -> Array:
+    """Two-sided p by the ratios of neighbouring binomials.
+
+    Upwards in i, with C(n, i) = t and the sum of C(n, 0..i) = t s: all terms are
+    positive, so that nothing cancels and each step adds one rounding.
+    """
+    total = gains + losses
+    fewer = jnp.minimum(gains, losses)
+
+    def step(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        term, turns, below = state
+        ratio = (total - i + 1).astype(jnp.float32) / i.astype(jnp.float32)
+        grown = term * ratio
+        large = grown > _RESCALE
+        new = (
+            jnp.where(large, grown / _RESCALE, grown),
+            turns + large.astype(jnp.int32),
+            1.0 + below / ratio,
+        )
+        return jax.tree.map(lambda x, y: jnp.where(i <= fewer, x, y), new, state)
+
+    start = (
+        jnp.ones(total.shape),
+        jnp.zeros(total.shape, jnp.int32),
+        jnp.ones(total.shape),
+    )
+    most = jnp.max(fewer, initial=0)
+    term, turns, below = jax.lax.fori_loop(1, most + 1, step, start)
+    one_side = jnp.ldexp(term * below, 64 * turns - total)
+    p_value = jnp.where(gains == losses, 1.0, jnp.minimum(2.0 * one_side, 1.0))
+    return jnp.where(fewer >= 0, p_value, jnp.nan)
+
+
+def mcnemar_exact(gains: ArrayLike, losses: ArrayLike) -> Array:
+    """Exact two-sided p-value of McNemar's test: are gains as likely as losses?
+
+        p = min(1, 2 P(X <= min(b, c))),   X ~ Binomial(b + c, 1 / 2)
+
+    Tasks that both agents solve, or neither, say nothing and do not enter.
+
+    Args:
+      gains: `[...]` int32, b: tasks solved by the second agent alone.
+      losses: same shape, int32, c: tasks solved by the first alone.
+
+    Returns:
+      `[...]` float32; 1 without a discordant task. Relative error below 1e-5 for up to
+      10,000 discordant tasks; below 1e-38 it is 0. NaN under jit for negative counts.
+
+    Deviations: the chi-squared form, with or without correction, is not offered; at 9:1
+      it says .011 or .027 for the exact .021.
+
+    Reference: McNemar, Psychometrika 12 (1947), in the exact form (a sign test).
+
+    Example:
+      >>> [round(float(mcnemar_exact(b, c)), 3) for b, c in ((5, 1), (3, 7), (9, 1))]
+      [0.219, 0.344, 0.021]
+    """
+    b, c = jnp.asarray(gains), jnp.asarray(losses)
+    chex.assert_type([b, c], int)
+    chex.assert_equal_shape([b, c])
+    check_values("gains", b, lambda x: x >= 0, ">= 0")
+    check_values("losses", c, lambda x: x >= 0, ">= 0")
+    return _exact(b, c)
+
+
+def holm(p_values: ArrayLike, *, axis: int | None = None) -> Array:
+    """Holm's adjustment of many p-values, valid however they depend on each other.
+
+        p~_(i) = min(1, max_{j <= i} (m - j + 1) p_(j)),   p_(1) <= ... <= p_(m)
+
+    Rejecting where p~ <= alpha makes any false rejection at most alpha likely.
+
+    Args:
+      p_values: `[...]` float32 in [0, 1]. A NaN is no test: it stays NaN and m does not
+        count it.
+      axis: the entries along it are a family of their own; None takes all entries as
+        one family.
+
+    Returns:
+      `[...]` float32, at least the raw p-values. NaN under jit where a p is outside
+      [0, 1].
+
+    Reference: Holm, "A simple sequentially rejective multiple test procedure",
+      Scandinavian J. of Statistics 6 (1979).
+
+    Example:
+      >>> holm(jnp.array([0.125, 0.5, 0.25, jnp.nan])).tolist()
+      [0.375, 0.5, 0.5, nan]
+    """
+    p = jnp.asarray(p_values, jnp.float32)
+    check_values(
+        "p_values", p, lambda x: ~((x < 0) | (x > 1)), "in [0, 1], or NaN for no test"
+    )
+    p = jnp.where((p >= 0) & (p <= 1), p, jnp.nan)
+    if axis is None:
+        return _holm_last(p.reshape(-1)).reshape(p.shape)
+    return jnp.moveaxis(_holm_last(jnp.moveaxis(p, axis, -1)), -1, axis)
+
+
+def _holm_last(p: Array) -> Array:
+    """One family along the last axis; NaN sorts last."""
+    order = jnp.argsort(p, axis=-1)
+    ordered = jnp.take_along_axis(p, order, axis=-1)
+    tests = jnp.sum(~jnp.isnan(p), axis=-1, keepdims=True)
+    left = tests - jax.lax.broadcasted_iota(jnp.int32, p.shape, p.ndim - 1)
+    scaled = jnp.where(jnp.isnan(ordered), 0.0, ordered * left.astype(jnp.float32))
+    steps = jnp.minimum(jax.lax.cummax(scaled, axis=p.ndim - 1), 1.0)
+    adjusted = jnp.take_along_axis(steps, jnp.argsort(order, axis=-1), axis=-1)
+    return jnp.where(jnp.isnan(p), jnp.nan, adjusted)

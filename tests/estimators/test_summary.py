@@ -1,0 +1,199 @@
+"""Robust summaries: by hand, by loops, and inside the intervals they are made for."""
+
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from jerp.estimators.bands import simultaneous_band
+from jerp.estimators.intervals import bootstrap_interval
+from jerp.estimators.summary import (
+    interquartile_mean,
+    performance_profile,
+    probability_of_improvement,
+)
+from tests.reference import summary as reference
+
+VALUES = np.float32([0.3, 9.0, -4.0, 0.5, 0.5, 0.1, 0.8])
+WEIGHT = np.float32([1, 2, 0, 3, 1, 1, 2])
+RUNS_A = np.float32([[0.5, 1.0, np.nan], [0.0, 0.0, 2.0], [np.nan] * 3])
+RUNS_B = np.float32([[0.5, 0.2], [0.0, 1.0], [0.0, 1.0]])
+
+
+@pytest.fixture(autouse=True)
+def _strict_dtypes():
+    with jax.numpy_dtype_promotion("strict"):
+        yield
+
+
+def test_middle_half_by_hand():
+    """Six values: half of the second, the third, the fourth, half of the fifth."""
+    values = jnp.array([100.0, 1.0, 2.0, 3.0, 4.0, -50.0])
+    found = interquartile_mean(values, jnp.ones(6))
+    assert float(found) == pytest.approx((0.5 * 1 + 2 + 3 + 0.5 * 4) / 3)
+
+
+def test_middle_half_against_a_walk(transform):
+    found = transform(interquartile_mean)(VALUES, WEIGHT)
+    expected = reference.interquartile_mean(VALUES, WEIGHT)
+    assert float(found) == pytest.approx(expected, rel=1e-6)
+    columns = np.stack([VALUES, -2 * VALUES], axis=1).reshape(7, 2, 1)
+    both = transform(interquartile_mean)(columns, WEIGHT)
+    np.testing.assert_allclose(both[:, 0], [expected, -2 * expected], rtol=1e-6)
+
+
+def test_middle_half_is_the_trimmed_mean_of_four_n():
+    """Where a quarter is a whole number of values, as scipy's `trim_mean` has it."""
+    values = np.asarray(jax.random.normal(jax.random.key(0), (12,)))
+    found = interquartile_mean(values, np.ones(12, np.float32))
+    assert float(found) == pytest.approx(np.sort(values)[3:9].mean(), rel=1e-5)
+
+
+def test_a_weight_is_that_many_copies():
+    copies = np.repeat(VALUES, WEIGHT.astype(int))
+    expected = interquartile_mean(copies, np.ones(10, np.float32))
+    found = interquartile_mean(VALUES, WEIGHT)
+    assert float(found) == pytest.approx(float(expected), rel=1e-6)
+    poisoned = np.where(WEIGHT > 0, VALUES, np.float32(1e30))
+    assert float(interquartile_mean(poisoned, WEIGHT)) == float(found)
+
+
+def test_middle_half_of_nothing():
+    assert np.isnan(interquartile_mean(VALUES, np.zeros(7, np.float32)))
+    assert np.isnan(interquartile_mean(jnp.zeros((0, 2)), jnp.zeros(0))).tolist() == [
+        True,
+        True,
+    ]
+
+
+_middle = jax.jit(interquartile_mean)
+
+
+@given(
+    arrays(np.float32, 7, elements=st.floats(-9, 9, width=32)),
+    arrays(np.float32, 7, elements=st.sampled_from([0.0, 1.0, 2.0, 5.0])),
+    st.permutations(range(7)),
+)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_middle_half_lies_between_the_quartiles(values, weight, order):
+    weight[0] += 1
+    found = float(_middle(values, weight))
+    copies = np.sort(np.repeat(values, weight.astype(int)))
+    low, high = np.quantile(copies, [0.25, 0.75], method="inverted_cdf")
+    assert low - 1e-5 <= found <= high + 1e-5
+    order = np.array(order)
+    assert float(_middle(values[order], weight[order])) == pytest.approx(
+        found, abs=1e-5
+    )
+    shifted = float(_middle(2 * values + 1, weight))
+    assert shifted == pytest.approx(2 * found + 1, abs=1e-4)
+
+
+def test_middle_half_in_an_interval_over_tasks():
+    """A few wild tasks move the mean's interval and hardly that of the middle half."""
+    values = np.asarray(jax.random.uniform(jax.random.key(0), (40,)))
+    wild = np.where(np.arange(40) < 2, np.float32(50), values)
+    run = partial(bootstrap_interval, jax.random.key(0), num_resamples=500)
+    found = run(wild, interquartile_mean, cluster=np.arange(40, dtype=np.int32) // 2)
+    mean = run(wild, cluster=np.arange(40, dtype=np.int32) // 2)
+    assert float(found.high - found.low) < 1 < float(mean.high - mean.low)
+    assert float(found.low) < float(found.point) < float(found.high)
+    assert int(found.num_clusters) == 20
+
+
+def test_improvement_by_hand(transform):
+    """.5 ties .5 and beats .2, 1 beats both; then two ties and two wins of six."""
+    found = transform(probability_of_improvement)(RUNS_A, RUNS_B)
+    np.testing.assert_allclose(found[:2], [3.5 / 4, 3 / 6], rtol=1e-6)
+    assert np.isnan(found[2])
+    expected = reference.probability_of_improvement(RUNS_A, RUNS_B)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("poison", [np.nan, 1e30, -np.inf])
+def test_masked_runs_are_no_runs(poison):
+    mask = np.array([[True, False, True], [True, True, False], [False] * 3])
+    filled = np.where(mask, np.nan_to_num(RUNS_A), np.float32(poison))
+    clean = np.where(mask, np.nan_to_num(RUNS_A), np.float32(np.nan))
+    found = probability_of_improvement(filled, RUNS_B, mask_a=mask)
+    expected = reference.probability_of_improvement(clean, RUNS_B)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    turned = probability_of_improvement(RUNS_B, filled, mask_b=mask)
+    np.testing.assert_allclose(turned, 1 - np.asarray(found), rtol=1e-6)
+    profile = performance_profile(filled, jnp.array([0.1]), mask=mask)
+    expected = reference.performance_profile(clean, [0.1])
+    np.testing.assert_allclose(profile, expected, rtol=1e-6)
+
+
+_better = jax.jit(probability_of_improvement)
+
+
+@given(arrays(np.float32, (2, 2, 3), elements=st.integers(-2, 2).map(float)))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_improvement_turns_and_sees_order_alone(scores):
+    a, b = scores
+    found = np.asarray(_better(a, b))
+    np.testing.assert_allclose(found + np.asarray(_better(b, a)), 1.0, rtol=1e-6)
+    np.testing.assert_array_equal(_better(a**3, b**3), found)
+    np.testing.assert_array_equal(_better(a[:, ::-1], b), found)
+
+
+def test_improvement_in_an_interval_over_tasks():
+    a = np.asarray(jax.random.normal(jax.random.key(0), (30, 4))) + 1
+    b = np.asarray(jax.random.normal(jax.random.key(1), (30, 4)))
+    found = bootstrap_interval(
+        jax.random.key(2), probability_of_improvement(a, b), num_resamples=500
+    )
+    # P(N(1, 1) > N(0, 1)) = Phi(1 / sqrt(2)).
+    assert float(found.low) < 0.76025 < float(found.high)
+    assert float(found.high - found.low) < 0.2
+
+
+def test_profile_by_hand(transform):
+    thresholds = np.float32([-1.0, 0.0, 0.5, 5.0])
+    found = transform(performance_profile)(RUNS_A, thresholds)
+    np.testing.assert_allclose(found[0], [1, 1, 0.5, 0], rtol=1e-6)
+    np.testing.assert_allclose(found[1], [1, 1 / 3, 1 / 3, 0], rtol=1e-6)
+    assert np.isnan(found[2]).all()
+    flat = performance_profile(RUNS_A.ravel(), thresholds)
+    assert flat.shape == (9, 4)
+    np.testing.assert_allclose(np.asarray(flat)[:2].mean(0), found[0], rtol=1e-6)
+    part = performance_profile(RUNS_A[:, 1], thresholds, mask=np.arange(3) == 1)
+    assert np.isnan(part).all(axis=1).tolist() == [True, False, True]
+
+
+def test_profile_in_a_band():
+    scores = np.asarray(jax.random.uniform(jax.random.key(0), (50, 3)))
+    thresholds = jnp.linspace(0.1, 0.9, 5)
+    profile = performance_profile(scores, thresholds)
+    band = simultaneous_band(jax.random.key(1), profile, num_resamples=500)
+    truth = 1 - np.asarray(thresholds)
+    assert ((band.low < truth) & (truth < band.high)).all()
+    assert (np.diff(band.point) < 0).all()
+
+
+def test_bad_shapes_are_refused():
+    with pytest.raises(AssertionError):
+        probability_of_improvement(RUNS_A, RUNS_B[:2])
+    with pytest.raises(AssertionError):
+        probability_of_improvement(RUNS_A[0], RUNS_B[0])
+    with pytest.raises(AssertionError):
+        performance_profile(RUNS_A, jnp.zeros((2, 2)))
+    with pytest.raises(AssertionError):
+        performance_profile(RUNS_A, jnp.zeros(2), mask=np.ones((3, 2), bool))
+    with pytest.raises(AssertionError):
+        interquartile_mean(VALUES, WEIGHT[:3])
+
+
+def test_one_trace_a_shape():
+    run = jax.jit(chex.assert_max_traces(interquartile_mean, n=1))
+    for scale in (1, 2, 3):
+        run(np.float32(scale) * VALUES, WEIGHT)
+    with pytest.raises(AssertionError):
+        run(VALUES[:5], WEIGHT[:5])
