@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import chex
 import jax.numpy as jnp
-from jax import lax, ops
+from jax import lax
 
 from jerp.objectives.value import value_loss
+from jerp.ops.checks import check_any, check_finite, check_values, concrete
 from jerp.ops.masked import masked_sum
 from jerp.ops.masked import standardize as standardized
+from jerp.ops.segments import dense_group_ids, group_deviations, group_sum, of_group
 from jerp.records import LossOutput, WeightedMean
 from jerp.typing import Array, ArrayLike
 
@@ -48,7 +50,7 @@ def awr_weights(
       mask: `[...]` bool.
       temperature: > 0; `beta` in the paper. Smaller is greedier, infinity gives 1.
       min_weight: at least 0; 0.1 in arXiv:2607.05458.
-      max_weight: at least `min_weight`; 10 in arXiv:2607.05458.
+      max_weight: above `min_weight`; 10 in arXiv:2607.05458.
       standardize: scale `A` to mean 0 and standard deviation 1 over the real entries
         first. Weights then do not depend on the scale of rewards.
 
@@ -199,7 +201,12 @@ def task_mean_baseline(
         then has its own return as baseline: advantage 0 either way.
 
     Returns:
-      `[B]` float32, 0 where `mask` is False.
+      `[B]` float32, 0 where `mask` is False. Where all returns of a task are equal it
+      is exactly that return.
+
+    Raises:
+      InputError: a NaN or infinite return, or an all-masked batch, where Python can see
+        it. Under jit a NaN reaches the baselines of its own task alone.
 
     Deviations: none by default; the own return included shrinks every advantage by
     (n - 1) / n, which `leave_one_out` undoes.
@@ -213,16 +220,17 @@ def task_mean_baseline(
     """
     chex.assert_rank([returns, task_id, mask], 1)
     chex.assert_equal_shape([returns, task_id, mask])
+    check_finite("returns", returns, mask)
+    check_any("mask", mask)
+    returns = jnp.where(mask, jnp.asarray(returns, jnp.float32), 0)
+    task = dense_group_ids(task_id, mask=mask).index
     size = returns.shape[0]
-    _, dense = jnp.unique(task_id, return_inverse=True, size=size)
-    returns = jnp.where(mask, returns, 0)
-    total = ops.segment_sum(returns, dense, num_segments=size)[dense]
-    count = ops.segment_sum(mask.astype(returns.dtype), dense, num_segments=size)[dense]
+    deviation = group_deviations(returns, task, mask, num_groups=size)
     if leave_one_out:
-        others = count > 1
-        total = jnp.where(others, total - returns, returns)
-        count = jnp.where(others, count - 1, 1)
-    return jnp.where(mask, total / jnp.maximum(count, 1), 0)
+        episodes = group_sum(jnp.ones(size), task, mask, num_groups=size)
+        count = of_group(episodes, task, mask)
+        deviation = deviation * (count / jnp.maximum(count - 1, 1))
+    return jnp.where(mask, returns - deviation, 0)
 
 
 def effective_sample_size(weight: Array, mask: Array) -> Array:
@@ -247,16 +255,12 @@ def effective_sample_size(weight: Array, mask: Array) -> Array:
     return jnp.where(squares > 0, total**2 / jnp.where(squares > 0, squares, 1), 0)
 
 
-def _check_bounds(temperature, min_weight, max_weight) -> None:
-    """Rejects what Python can see; traced values pass."""
-    if isinstance(temperature, int | float) and not temperature > 0:
-        raise ValueError(f"temperature: expected > 0, got {temperature}")
-    bounds = (min_weight, max_weight)
-    if (
-        all(isinstance(b, int | float) for b in bounds)
-        and not 0 <= bounds[0] < bounds[1]
-    ):
-        raise ValueError(
-            f"min_weight, max_weight: expected 0 <= min <= max, got {bounds[0]} and "
-            f"{bounds[1]}"
-        )
+def _check_bounds(
+    temperature: ArrayLike, min_weight: ArrayLike, max_weight: ArrayLike
+) -> None:
+    check_values("temperature", temperature, lambda v: v > 0, "> 0")
+    check_values("min_weight", min_weight, lambda v: v >= 0, ">= 0")
+    floor = concrete(min_weight)
+    if floor is not None:
+        expected = f"> min_weight = {floor}"
+        check_values("max_weight", max_weight, lambda v: v > floor, expected)
