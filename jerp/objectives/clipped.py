@@ -159,21 +159,21 @@ def clipped_policy_loss(
         loss, metrics = _ppo(ratios, advantage, clip_low, clip_high, dual_clip)
     else:
         loss, metrics = _cispo(ratios, advantage, clip_low, clip_high, log_prob)
-    metrics |= {"ratio": ratios, "invalid": invalid}
-    for estimator in ("k1", "k3"):
-        kl = kl_estimate(old, log_prob, mask, estimator=estimator)
-        metrics[f"old_kl_{estimator}"] = kl
+    metrics |= {
+        "ratio": ratios,
+        "invalid": invalid,
+        "old_kl_k1": kl_estimate(old, log_prob, mask, estimator="k1"),
+        "old_kl_k3": kl_estimate(old, log_prob, mask, estimator="k3"),
+    }
     if sampler_log_prob is not None:
-        importance = safe_exp(old - real["sampler_log_prob"])
-        weight = jnp.minimum(importance, max_importance)
-        loss = weight * loss
-        metrics["importance_weight"] = weight
-        metrics["importance_truncated"] = importance > max_importance
+        weight = safe_exp(old - real["sampler_log_prob"])
+        metrics["importance_truncated"] = weight > max_importance
+        metrics["importance_weight"] = jnp.minimum(weight, max_importance)
+        loss = metrics["importance_weight"] * loss
     if reference_log_prob is not None:
         reference = real["reference_log_prob"]
-        kl = kl_estimate(log_prob, reference, mask, estimator=kl_estimator)
-        loss = loss + kl_weight * kl
-        metrics["kl"] = kl
+        metrics["kl"] = kl_estimate(log_prob, reference, mask, estimator=kl_estimator)
+        loss = loss + kl_weight * metrics["kl"]
     return LossOutput(
         loss=aggregate_loss(loss, mask, aggregation=aggregation, constant=constant),
         metrics=_over_tokens(metrics, mask),
@@ -209,7 +209,7 @@ def _ppo(
     clip_high: ArrayLike,
     dual_clip: ArrayLike | None,
 ) -> tuple[Array, dict[str, Array]]:
-    """Losses `[B, L]` and their metrics.
+    """Losses `[B, L]` and what was clipped.
 
     The minimum of two products is written as the choice it amounts to, so that a token
     counted as clipped is exactly a token without a gradient.
@@ -232,7 +232,7 @@ def _cispo(
     clip_high: ArrayLike,
     log_prob: Array,
 ) -> tuple[Array, dict[str, Array]]:
-    """Losses `[B, L]` and their metrics."""
+    """Losses `[B, L]` and what was clipped."""
     low, high = 1 - clip_low, 1 + clip_high
     weight = lax.stop_gradient(jnp.clip(ratio, low, high))
     return -weight * advantage * log_prob, _clip_metrics(ratio > high, ratio < low)
