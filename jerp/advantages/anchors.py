@@ -9,8 +9,10 @@ say, by `key`: a text that leaves out the inventory merges states that differ in
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
+from itertools import count
 from typing import Any
 
 import jax
@@ -101,8 +103,7 @@ def anchor_ids(
 
 def _numbered(identities: Sequence[Hashable]) -> np.ndarray:
     """`[N]` int32, by first appearance; without a Python loop over rows."""
-    distinct = dict.fromkeys(identities)
-    number = dict(zip(distinct, range(len(distinct)), strict=True))
+    number: defaultdict[Hashable, int] = defaultdict(count().__next__)
     return np.fromiter(map(number.__getitem__, identities), np.int32, len(identities))
 
 

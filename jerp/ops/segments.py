@@ -82,18 +82,20 @@ def dense_group_ids(*keys: ArrayLike, mask: ArrayLike) -> GroupIds:
     chex.assert_equal_shape([*columns, counts])
     chex.assert_type([*columns, counts], [int] * len(columns) + [bool])
     number = counts.shape[0]
-    order = jnp.lexsort((*reversed(columns), ~counts))
-    counted = counts[order]
-    changes = jnp.zeros(max(number - 1, 0), bool)
-    for key in columns:
-        ordered = key[order]
-        changes = changes | (ordered[1:] != ordered[:-1])
-    first = counted & jnp.concatenate([jnp.ones(min(number, 1), bool), changes])
-    dense = jnp.cumsum(first, dtype=jnp.int32) - 1
-    index = jnp.where(counted, dense, jnp.int32(number))
+    if number == 0:
+        return GroupIds(index=jnp.zeros(0, jnp.int32), count=jnp.int32(0))
+    # A row that is left out takes the keys of one that counts: it makes no group, and
+    # the sort, which is nearly all of the time, has no key more.
+    some = jnp.argmax(counts)
+    columns = [jnp.where(counts, key, key[some]) for key in columns]
+    rows = jnp.arange(number, dtype=jnp.int32)
+    *columns, order = lax.sort((*columns, rows), num_keys=len(columns), is_stable=False)
+    changes = jnp.any(jnp.stack([key[1:] != key[:-1] for key in columns]), axis=0)
+    dense = jnp.append(jnp.int32(0), jnp.cumsum(changes, dtype=jnp.int32))
+    index = jnp.zeros_like(rows).at[order].set(dense, unique_indices=True)
     return GroupIds(
-        index=jnp.zeros_like(index).at[order].set(index),
-        count=jnp.sum(first, dtype=jnp.int32),
+        index=jnp.where(counts, index, jnp.int32(number)),
+        count=jnp.where(counts[some], dense[-1] + 1, 0),
     )
 
 
