@@ -10,6 +10,7 @@ import tyro
 from tyro.extras import SubcommandApp
 
 from jerp.cli.models import ModelsList, ModelsPull
+from jerp.cli.passkt import Passkt
 from jerp.cli.run import RunHarness, run_harness
 from jerp.cli.store import StoreVerify
 from jerp.cli.trajectories import TrajectoriesCheck, TrajectoriesShow
@@ -64,12 +65,13 @@ def _app(words: Sequence[str]) -> SubcommandApp:
         "models": ("Weights of executors.", {"pull": ModelsPull, "list": ModelsList}),
         "store": ("Recorded responses.", {"verify": StoreVerify}),
     }
-    _check_word("command", words, ("version", *groups, "view"))
+    _check_word("command", words, ("version", *groups, "passkt", "view"))
     app = _group(version=Version)
     for name, (meaning, commands) in groups.items():
         if words[:1] == [name]:
             _check_word(f"command of jerp {name}", words[1:], commands)
         app.command(_group(**commands), name=name, help=meaning)
+    app.command(name="passkt")(Passkt)
     app.command(name="view")(View)
     return app
 

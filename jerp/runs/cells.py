@@ -22,7 +22,8 @@ def interval(value: Mapping[str, float], *, digits: int = 3, sign: bool = False)
 
 
 def markdown_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table in Markdown, the header and a line a row."""
+    """A table in Markdown, the header and a line a row; bars in cells are escaped."""
     header = list(header)
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join("| " + " | ".join(line) + " |" for line in escaped)

@@ -88,8 +88,13 @@ def read_inputs(settings: PassktSettings) -> Inputs:
 
 
 def _labels(settings: PassktSettings) -> list[str]:
-    names = [path.name for path in settings.files]
-    return names if len(set(names)) == len(names) else list(map(str, settings.files))
+    """Names of the files; their paths, or numbers too, where that tells them apart."""
+    paths = list(map(str, settings.files))
+    numbered = [f"{path} ({i})" for i, path in enumerate(paths, 1)]
+    for labels in ([path.name for path in settings.files], paths):
+        if len(set(labels)) == len(labels):
+            return labels
+    return numbered
 
 
 def _protocol(

@@ -1,0 +1,106 @@
+"""Two agents on the same tasks, paired: the second against the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jerp.estimators.bands import simultaneous_band
+from jerp.estimators.boundary import boundary_change, capability_set
+from jerp.estimators.crossing import crossing_k
+from jerp.estimators.surface import PassSurface
+from jerp.runs.pass_surface.inputs import Inputs
+from jerp.runs.pass_surface.numbers import band_lists, plain_lists
+from jerp.runs.pass_surface.settings import PassktSettings
+from jerp.typing import Key
+
+__all__ = ["comparison"]
+
+
+def comparison(
+    key: Key,
+    settings: PassktSettings,
+    inputs: Inputs,
+    surfaces: Sequence[PassSurface],
+    kept: np.ndarray,
+    notes: list[str],
+) -> dict[str, Any]:
+    """Difference, changes of the capability boundary and crossings, at every T.
+
+    Args:
+      key: consumed.
+      settings: resamples and level.
+      inputs: names of the tasks, and the budgets.
+      surfaces: of the first and the second agent.
+      kept: `[N]` bool, the tasks that count.
+      notes: takes what makes the two unequal.
+    """
+    first, second = (np.asarray(surface.estimate) for surface in surfaces)
+    one, two = (np.asarray(surface.num_samples)[kept] for surface in surfaces)
+    if (one != two).any():
+        notes.append(
+            f"{inputs.agents[0].label} has {one.mean():.1f} valid samples a task, "
+            f"{inputs.agents[1].label} {two.mean():.1f}: whoever has more solves more "
+            "tasks at least once by that alone"
+        )
+    resampling = {
+        "mask": kept,
+        "num_resamples": settings.resamples,
+        "level": settings.level,
+    }
+    difference = simultaneous_band(
+        jax.random.fold_in(key, 0), second - first, **resampling
+    )
+    rows = _boundary(inputs, surfaces, kept)
+    for j, row in enumerate(rows):
+        row["crossing_k"] = None
+        if len(inputs.ks) > 1:
+            found = crossing_k(
+                jax.random.fold_in(key, 1 + j),
+                first[:, :, j],
+                second[:, :, j],
+                inputs.ks,
+                **resampling,
+            )
+            row["crossing_k"] = {
+                **band_lists(found.k),
+                "share": plain_lists(found.share),
+                "direction": plain_lists(found.direction),
+                "count": plain_lists(found.count),
+            }
+    return {"difference": band_lists(difference), "boundary": rows}
+
+
+def _boundary(
+    inputs: Inputs, surfaces: Sequence[PassSurface], kept: np.ndarray
+) -> list[dict[str, Any]]:
+    """Who solves what at least once, a row a horizon, with McNemar's test and Holm's.
+
+    At the largest k an estimate is above 0 just where it is at every other.
+    """
+    first, second = (
+        np.asarray(capability_set(np.asarray(surface.estimate)[:, -1]).member)
+        for surface in surfaces
+    )
+    change = jax.tree.map(np.asarray, boundary_change(first, second, mask=kept))
+
+    def names(which: np.ndarray) -> list[str]:
+        return [inputs.tasks[i] for i in np.flatnonzero(which & kept)]
+
+    return [
+        {
+            "horizon": horizon,
+            "both": int(change.both[j]),
+            "gains": int(change.gains[j]),
+            "losses": int(change.losses[j]),
+            "neither": int(change.neither[j]),
+            "p_value": plain_lists(change.p_value[j]),
+            "p_holm": plain_lists(change.p_holm[j]),
+            "gained": names(second[:, j] & ~first[:, j]),
+            "lost": names(first[:, j] & ~second[:, j]),
+        }
+        for j, horizon in enumerate(inputs.horizons)
+    ]

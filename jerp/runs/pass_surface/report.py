@@ -1,0 +1,86 @@
+"""Pass surfaces as terminal tables and as `report.md`, from `results.json` alone.
+
+Every table says its sizes, seeds, protocol and the command that made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from jerp.runs.browse import printable
+from jerp.runs.cells import markdown_table
+from jerp.runs.pass_surface.figures import figure_name
+from jerp.runs.pass_surface.tables import Table, caption, tables
+
+__all__ = ["render", "write_report"]
+
+READING_GUIDE = """## How to read this
+
+Pass@(k, T) is the probability that at least one of k runs of at most T solves a task,
+averaged over the tasks. Bands are simultaneous: at the stated level the true surface
+lies inside of them everywhere at once. Tasks are resampled, never single runs. Runs
+that the infrastructure did not let finish are neither successes nor failures: the
+estimate leaves them out, the bounds let all of them fail or all succeed. A task is left
+out of every number if at any T it has too few valid runs. "Solved" means at least once
+in the runs that there are: a task that was not may still be solvable, hence the bound.
+"""
+
+
+def render(results: Mapping[str, Any]) -> RenderableType:
+    """The tables at the width of a terminal, and the notes."""
+    parts: list[RenderableType] = []
+    for part in results["parts"]:
+        if part["name"] is not None:
+            parts.append(printable(f"{results['settings']['by']} = {part['name']}\n"))
+        parts.append(printable(caption(results, part) + "\n"))
+        for table in tables(results, part):
+            title = printable(table.title)
+            title.stylize("bold")
+            parts += [title, _rich(table), Text()]
+    parts += [printable(f"note: {note}") for note in results["notes"]]
+    return Group(*parts)
+
+
+def _rich(table: Table) -> RichTable:
+    made = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for i, name in enumerate(table.header):
+        made.add_column(printable(name), justify="right" if i else "left")
+    for row in table.rows:
+        # A band below its point: six horizons side by side fit 80 columns.
+        made.add_row(*(printable(cell.replace(" [", "\n[")) for cell in row))
+    return made
+
+
+def write_report(results: Mapping[str, Any], folder: Path) -> Path:
+    """Writes `report.md` beside the figures it shows."""
+    lines = ["# Pass@(k, T)\n", _sources(results)]
+    lines += [f"- {note}" for note in results["notes"]]
+    for part in results["parts"]:
+        lines += _section(results, part)
+    lines.append(READING_GUIDE)
+    path = folder / "report.md"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def _sources(results: Mapping[str, Any]) -> str:
+    files = " and ".join(f"`{name}`" for name in results["files"])
+    return f"From {files}, with jerp {results['jerp']}: `{results['command']}`.\n"
+
+
+def _section(results: Mapping[str, Any], part: Mapping[str, Any]) -> Sequence[str]:
+    name = part["name"]
+    lines = ["" if name is None else f"\n## {results['settings']['by']} = {name}"]
+    under = f"{caption(results, part)} Made by `{results['command']}`."
+    for table in tables(results, part):
+        lines += [f"\n### {table.title}\n", under + "\n"]
+        lines.append(markdown_table(table.header, table.rows))
+    kinds = ("curves", "heatmap") + (("difference",) if part["comparison"] else ())
+    lines += [f"\n![{k}]({figure_name(results, part, k)})" for k in kinds]
+    return [*lines, ""]

@@ -1,0 +1,85 @@
+import subprocess
+import sys
+
+import pytest
+
+from jerp import cli
+from tests.runs.pass_surface.files import A, B, runs_of, write_csv, written
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A current folder with the runs of two agents."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "a.csv", A)
+    written(tmp_path / "b.csv", {**B, "more": B["loss"]})
+    return tmp_path
+
+
+def test_two_files_are_compared_in_a_folder_named_after_them(here, capsys):
+    assert cli.main(["passkt", "a.csv", "b.csv", "--resamples", "50"]) == 0
+    shown = capsys.readouterr().out
+    assert "10 of 10 tasks x 4 samples; protocol nested" in shown
+    assert "Difference, b.csv - a.csv, paired by task" in shown
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["3", "2", "5", "1", "2", ".219", ".438"] in [row[:7] for row in rows]
+    assert "note: 1 tasks of b.csv are not in the other file and left out" in shown
+    assert shown.endswith("results.json, report.md and figures: passkt-a-b\n")
+    assert sorted(path.name for path in (here / "passkt-a-b").iterdir()) == [
+        "curves.png",
+        "difference.png",
+        "heatmap.png",
+        "report.md",
+        "results.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["missing.csv"], "missing.csv: there is no such file; check the path"),
+        (["a.csv", "--ks", "1;2"], "--ks: expected numbers separated by commas, such"),
+        (["a.csv", "--ks", "8"], "--ks: expected at most 4, the most samples of a ta"),
+        (["a.csv", "--level", "95"], "--level: expected in (0, 1), got 95.0"),
+        (["a.csv", "--by", "kind"], "a.csv, line 1: expected a column 'kind'"),
+        (["a.csv", "--protocol", "rerun"], "--protocol rerun: a.csv lacks the column"),
+        (["a.csv", "--out", "."], "--out: . is, or holds, the current folder"),
+        (["bad.csv"], "bad.csv, line 2, outcome: expected failure, success, truncated"),
+        (["a.txt"], "a.txt: expected a name that ends in .csv, .jsonl, .parquet"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2_and_leaves_nothing(
+    here, capsys, words, message
+):
+    write_csv(here / "bad.csv", runs_of("x", (1, "won")))
+    before = sorted(here.iterdir())
+    assert cli.main(["passkt", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"jerp: {message}") and error.count("\n") == 1
+    assert sorted(here.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["passkt"], "PATH"),
+        (["passkt", "a.csv", "--unit", "hours"], "seconds"),
+        (["passkt", "a.csv", "--resampels", "1"], "--resamples"),
+    ],
+)
+def test_a_mistyped_option_is_refused_with_a_hint(capsys, words, hint):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(words)
+    assert caught.value.code == 2 and hint in capsys.readouterr().err
+
+
+def test_help_says_what_each_option_means_without_importing_jax():
+    code = "import sys; from jerp import cli\n"
+    code += "try: cli.main(['passkt', '--help'])\nexcept SystemExit: pass\n"
+    code += "print([m for m in ('jax', 'numpy', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+    for text in ("how often k runs of at most T", "--min-coverage", "default: 0.9"):
+        assert text in done.stdout
