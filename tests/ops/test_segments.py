@@ -167,6 +167,25 @@ def everything(x, group_id, mask):
     )
 
 
+def test_equal_values_deviate_by_exactly_nothing_whatever_they_weigh():
+    x = np.repeat(np.float32([10 * 0.95**t for t in range(16)]), 999)
+    group_id = np.repeat(np.arange(16, dtype=np.int32), 999)
+    weight = np.float32(0.3 + np.arange(x.size) % 7 / 11)
+    mask = np.ones(x.size, bool)
+    run = partial(group_stats, num_groups=16)
+    stats = jax.jit(run)(x, group_id, mask, weight=weight)
+    assert np.asarray(stats.dead).all()
+    assert not np.asarray(stats.std).any()
+
+
+def test_sums_of_large_groups_lose_nothing():
+    """One pass over a hundred thousand rows would miss the mean by 1e-5 and more."""
+    x = np.float32(np.arange(100_000) % 977 / 977) ** 2
+    run = jax.jit(lambda *rows: group_stats(*rows, num_groups=1))
+    stats = run(x, np.zeros(x.size, np.int32), np.ones(x.size, bool))
+    np.testing.assert_allclose(stats.mean[0], x.astype(float).mean(), rtol=1e-6)
+
+
 @pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
 def test_sizes_neither_overflow_nor_vanish(size):
     x = np.float32([1, 2, 4, 9]) * np.float32(size)
