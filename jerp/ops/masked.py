@@ -146,7 +146,7 @@ def standardize(
 
 
 def safe_exp(x: Array, *, cap: float = 80.0) -> Array:
-    """Exponential up to `cap`, its tangent beyond: it cannot overflow.
+    """Exponential up to `cap`, its tangent beyond, finite up to x = 6,000.
 
         y = exp(x)                      for x <= cap
             exp(cap) (1 + x - cap)      above
@@ -165,7 +165,7 @@ def safe_exp(x: Array, *, cap: float = 80.0) -> Array:
       >>> float(safe_exp(jnp.array(0.0))), bool(safe_exp(jnp.array(1000.0)) < jnp.inf)
       (1.0, True)
     """
-    return jnp.exp(jnp.minimum(x, cap)) * (1 + jnp.maximum(x - cap, 0))
+    return jnp.exp(jnp.minimum(x, cap)) + jnp.exp(cap) * jnp.maximum(x - cap, 0)
 
 
 def safe_sqrt(x: Array) -> Array:

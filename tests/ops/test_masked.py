@@ -176,6 +176,12 @@ def test_safe_exp_is_exp_up_to_its_cap_and_its_tangent_beyond(transform):
     np.testing.assert_allclose(safe_exp(x[3:4], cap=0.5), 1.5 * np.exp(0.5), rtol=1e-6)
 
 
+def test_safe_exp_far_beyond_its_cap_has_its_gradient():
+    value, slope = jax.vmap(jax.value_and_grad(safe_exp))(jnp.array([6e3, 1e30]))
+    np.testing.assert_allclose(value[0], np.exp(80.0) * 5921, rtol=1e-6)
+    np.testing.assert_allclose(slope, np.exp([80.0, 80.0]), rtol=1e-6)
+
+
 def test_safe_sqrt_and_its_gradient():
     x = jnp.array([4.0, 0.0, -1.0])
     np.testing.assert_allclose(safe_sqrt(x), [2.0, 0.0, 0.0])
