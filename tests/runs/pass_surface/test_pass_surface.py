@@ -1,6 +1,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -363,6 +364,23 @@ def test_results_are_json_without_nan(compared):
     assert document["format"] == "jerp passkt" and document["version"] == 1
     numbers = document["parts"][0]["agents"][0]["surface"]["low"]
     assert all(math.isfinite(x) for row in numbers for x in row)
+
+
+def keys_of(value):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from keys_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys_of(inner)
+
+
+def test_every_field_of_the_results_is_documented(compared):
+    page = (Path(__file__).parents[3] / "docs" / "passkt.md").read_text()
+    keys = set(keys_of(read_json(compared / "results.json")))
+    assert len(keys) > 50
+    assert sorted(key for key in keys if f"`{key}`" not in page) == []
 
 
 def text_of(results):
