@@ -118,7 +118,7 @@ def _part(
         numbers = _numbers(
             jax.random.fold_in(key, row), settings, surface, members, kept
         )
-        _note_bounds(inputs, numbers, settings, about, notes)
+        _note_bounds(inputs, numbers, int(kept.sum()), settings, about, notes)
         agents.append({"label": agent.label, "left_out": left_out, **numbers})
     made = {
         "name": name,
@@ -259,6 +259,7 @@ def _left_out(
 def _note_bounds(
     inputs: Inputs,
     numbers: dict[str, Any],
+    num_kept: int,
     settings: PassktSettings,
     about: str,
     notes: list[str],
@@ -272,6 +273,8 @@ def _note_bounds(
     i, j = np.unravel_index(width.argmax(), width.shape)
     point = numbers["surface"]["point"][i][j]
     shown = "undefined" if point is None else f"{point:.3f}"
+    if bounds["num_tasks"] != num_kept:
+        shown += f" (bounds over {bounds['num_tasks']} tasks, estimate over {num_kept})"
     notes.append(
         f"{about}: infrastructure runs leave Pass@({inputs.ks[i]}, "
         f"{number_text(inputs.horizons[j])} {settings.unit}) between {low[i, j]:.3f} "
