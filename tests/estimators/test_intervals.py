@@ -37,9 +37,20 @@ def _strict_dtypes():
         yield
 
 
-# One number of resamples in most tests: the engine compiles once a number and shape.
-bootstrap_500 = partial(bootstrap_interval, num_resamples=500)
-paired_500 = partial(paired_difference, num_resamples=500)
+# The engine compiles once a shape, a number of resamples and a set of arrays: most
+# tests give the same, ones that leave nothing out and tell nothing apart.
+def _drawing(interval, key, *values, **keywords):
+    rows = len(values[0])
+    keywords = {
+        "mask": np.ones(rows, bool),
+        "strata": np.zeros(rows, np.int32),
+        "num_resamples": 500,
+    } | keywords
+    return interval(key, *values, **keywords)
+
+
+bootstrap_500 = partial(_drawing, bootstrap_interval)
+paired_500 = partial(_drawing, paired_difference)
 
 
 def limits(interval):
@@ -60,7 +71,7 @@ def test_two_clusters_by_hand():
 @pytest.mark.parametrize("method", ["percentile", "bca"])
 @pytest.mark.parametrize("level", [0.5, 0.9])
 def test_against_every_resample(method, level):
-    found = bootstrap_interval(
+    found = bootstrap_500(
         jax.random.key(0),
         VALUES,
         cluster=CLUSTER,
@@ -200,7 +211,7 @@ def test_paired_by_hand():
 
 def test_p_value_against_every_resample():
     for shift in (0.25, 0.45):
-        found = paired_difference(
+        found = paired_500(
             jax.random.key(2),
             VALUES,
             np.full(11, shift, np.float32),
@@ -214,7 +225,7 @@ def test_p_value_against_every_resample():
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
 def test_strata_against_every_resample(method):
-    found = bootstrap_interval(
+    found = bootstrap_500(
         jax.random.key(0),
         VALUES,
         cluster=CLUSTER,
@@ -230,19 +241,20 @@ def test_strata_against_every_resample(method):
 
 
 def test_drawing_within_against_every_resample():
-    run = partial(
-        bootstrap_interval,
+    found = bootstrap_500(
         jax.random.key(0),
         PAIRS,
         cluster=PAIRED,
         num_resamples=20000,
         level=0.8,
+        resample_within=True,
     )
-    means = reference.every_two_stage_mean(PAIRS, PAIRED)
-    found = limits(run(resample_within=True))
-    np.testing.assert_allclose(found, np.quantile(means, [0.1, 0.9]), atol=0.01)
-    once = limits(run())
-    assert found[1] - found[0] > once[1] - once[0], "the spread within counts twice"
+    twice, once = (
+        np.quantile(every(PAIRS, PAIRED), [0.1, 0.9])
+        for every in (reference.every_two_stage_mean, reference.every_resample_mean)
+    )
+    np.testing.assert_allclose(limits(found), twice, atol=0.01)
+    assert np.diff(twice) > 1.1 * np.diff(once), "the spread within counts twice"
 
 
 def test_drawing_within_single_values_changes_nothing():
@@ -270,15 +282,26 @@ def test_one_stratum_and_one_a_cluster():
 def test_strata_of_a_paired_difference():
     """Task means 1 and 3 in one domain, 6 alone in the other: 8, 10 or 12 thirds."""
     a, zero = jnp.array([1.0, 3.0, 6.0]), jnp.zeros(3)
-    found = paired_difference(
+    found = paired_500(
         jax.random.key(0), a, zero, strata=jnp.array([4, 4, 9]), cluster=jnp.arange(3)
     )
     np.testing.assert_allclose(limits(found), [8 / 3, 4], rtol=1e-6)
-    within = paired_500(jax.random.key(0), PAIRS, PAIRS * 0, cluster=PAIRED)
-    both = paired_500(
-        jax.random.key(0), PAIRS, PAIRS * 0, cluster=PAIRED, resample_within=True
+
+
+def test_pairs_are_drawn_anew_within_a_cluster():
+    within, plain = (
+        limits(
+            paired_500(
+                jax.random.key(0),
+                VALUES,
+                VALUES**2,
+                cluster=CLUSTER,
+                resample_within=both,
+            )
+        )
+        for both in (True, False)
     )
-    assert (limits(within) != limits(both)).any()
+    assert (within != plain).any()
 
 
 def test_a_cluster_in_two_strata():
@@ -315,7 +338,7 @@ def test_p_is_never_zero_and_small_only_when_the_interval_says_so():
             jax.random.key(0), a, np.zeros(4, np.float32), num_resamples=number
         )
         assert float(found.p_value) == pytest.approx(2 / (number + 1))
-    same = paired_500(jax.random.key(0), a, a)
+    same = paired_difference(jax.random.key(0), a, a, num_resamples=500)
     assert float(same.p_value) == 1.0
     assert float(same.high - same.low) == 0.0
 
