@@ -59,14 +59,14 @@ def read_blocks(
       InputError: a column is missing, or the name ends in something unknown.
       MissingExtraError: a Parquet file, and pyarrow is not installed.
     """
+    if path.is_dir():
+        raise StorageError(f"{path}: expected a file, found a folder; name a file")
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise InputError(
             f"{path}: expected a name that ends in {', '.join(_READERS)}, got "
             f"{path.suffix!r}; rename the file, or convert it to one of these"
         )
-    if path.is_dir():
-        raise StorageError(f"{path}: expected a file, found a folder; name a file")
     try:
         yield from read(path, required, optional)
     except JerpError:

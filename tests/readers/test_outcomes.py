@@ -258,8 +258,9 @@ def test_missing_files_and_folders_are_refused(tmp_path):
     with pytest.raises(StorageError, match="there is no such file; check the path"):
         read_outcomes(tmp_path / "none.parquet")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(StorageError, match="expected a file, found a folder"):
-        read_outcomes(tmp_path / "folder.csv")
+    for folder in (tmp_path, tmp_path / "folder.csv"):
+        with pytest.raises(StorageError, match="expected a file, found a folder"):
+            read_outcomes(folder)
 
 
 def test_the_first_pair_of_equal_rows_is_named_across_blocks(tmp_path, monkeypatch):

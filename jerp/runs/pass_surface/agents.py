@@ -10,7 +10,7 @@ import numpy as np
 from jerp.readers.outcomes import OutcomeTable, SampleArrays
 from jerp.typing import Outcome
 
-__all__ = ["Agent", "align", "listed"]
+__all__ = ["Agent", "align", "counted", "listed"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ def align(table: OutcomeTable, tasks: Sequence[str]) -> SampleArrays:
     order = [row[task] for task in tasks]
     spent, outcome, mask = (x[..., order, :] for x in runs[:3])
     return SampleArrays(spent, outcome, mask, runs.horizons)
+
+
+def counted(number: int, noun: str) -> str:
+    """1 task, 2 tasks."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:

@@ -18,7 +18,7 @@ from jerp.estimators.bands import simultaneous_band
 from jerp.estimators.boundary import unsolved_upper_bound
 from jerp.estimators.marginal import marginal_horizon, marginal_k, saturation_horizon
 from jerp.estimators.surface import PassSurface, pass_at_k_t
-from jerp.runs.pass_surface.agents import Agent, listed
+from jerp.runs.pass_surface.agents import Agent, counted, listed
 from jerp.runs.pass_surface.comparison import comparison
 from jerp.runs.pass_surface.inputs import Inputs
 from jerp.runs.pass_surface.numbers import band_lists, plain_lists
@@ -250,7 +250,7 @@ def _left_out(
         names[reason] = [inputs.tasks[i] for i in np.flatnonzero(which)]
         if names[reason]:
             notes.append(
-                f"{about}: {len(names[reason])} tasks left out for {words}: "
+                f"{about}: {counted(len(names[reason]), 'task')} left out for {words}: "
                 f"{listed(names[reason])}"
             )
     return names

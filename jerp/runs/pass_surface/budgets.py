@@ -11,7 +11,7 @@ import numpy as np
 
 from jerp.errors import ConfigError, InputError
 from jerp.readers.outcomes import SampleArrays
-from jerp.runs.pass_surface.agents import Agent
+from jerp.runs.pass_surface.agents import Agent, counted
 from jerp.runs.pass_surface.settings import PassktSettings, number_text
 from jerp.typing import Outcome
 
@@ -71,8 +71,8 @@ def _note_truncated(
         early = mask & (outcome == Outcome.TRUNCATED) & (spent < np.float32(largest))
         if early.any():
             notes.append(
-                f"{agent.label}: {early.sum()} runs were truncated before T = "
-                f"{number_text(largest)} {unit} and count as failures; with that much "
+                f"{agent.label}: {counted(int(early.sum()), 'run')} truncated before "
+                f"T = {number_text(largest)} {unit}, taken as failed; with that much "
                 "some might have succeeded"
             )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from jerp.errors import ConfigError, InputError
 from jerp.readers.outcomes import OutcomeTable, read_outcomes
-from jerp.runs.pass_surface.agents import Agent, align, listed
+from jerp.runs.pass_surface.agents import Agent, align, counted, listed
 from jerp.runs.pass_surface.budgets import (
     at_horizons,
     chosen_ks,
@@ -66,8 +66,8 @@ def read_inputs(settings: PassktSettings) -> Inputs:
         for label, table in zip(_labels(settings), tables, strict=True)
     )
     notes += [
-        f"{len(agent.alone)} tasks of {agent.label} are not in the other file and left "
-        f"out: {listed(agent.alone)}"
+        f"{counted(len(agent.alone), 'task')} of {agent.label} left out, not in the "
+        f"other file: {listed(agent.alone)}"
         for agent in agents
         if agent.alone
     ]

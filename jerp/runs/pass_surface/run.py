@@ -56,8 +56,10 @@ def _check_replaceable(folder: Path, settings: PassktSettings) -> None:
             f"--out: {folder} is, or holds, the current folder, which cannot be "
             "replaced; name a folder of its own"
         )
-    if not folder.is_dir():
+    if not folder.exists():
         return
+    if not folder.is_dir():
+        raise ConfigError(f"--out: {folder} is a file; name a folder")
     names = {path.name for path in folder.iterdir()}
     if not names:
         return

@@ -70,7 +70,7 @@ def test_chosen_budgets_are_taken_in_order(inputs):
 def test_runs_truncated_early_are_noted(inputs):
     rows = runs_of("a", (2, "truncated"), (5, "truncated"), (5, S))
     (note,) = inputs(rows, unit="tokens").notes
-    assert note.startswith("a.csv: 1 runs were truncated before T = 5 tokens")
+    assert note.startswith("a.csv: 1 run truncated before T = 5 tokens")
     assert inputs(rows, horizons="2").notes == ()
 
 
@@ -87,8 +87,8 @@ def test_two_files_are_joined_by_task(inputs):
     assert (first.alone, second.alone) == (("x",), ("y",))
     assert found.horizons == (2, 3, 4, 5)
     assert found.notes == (
-        "1 tasks of a.csv are not in the other file and left out: 'x'",
-        "1 tasks of b.csv are not in the other file and left out: 'y'",
+        "1 task of a.csv left out, not in the other file: 'x'",
+        "1 task of b.csv left out, not in the other file: 'y'",
     )
 
 

@@ -233,7 +233,7 @@ def test_tasks_that_the_infrastructure_took_are_left_out_by_name(tmp_path):
     assert part["agents"][0]["left_out"] == {"coverage": ["both0"], "samples": []}
     assert 6 not in part["tasks"] and part["agents"][0]["bounds"]["num_tasks"] == 10
     notes = "\n".join(results["notes"])
-    assert "a.csv: 1 tasks left out for a coverage under 0.9: 'both0'" in notes
+    assert "a.csv: 1 task left out for a coverage under 0.9: 'both0'" in notes
     kept = results_of(path, min_coverage=0.75)
     assert kept["parts"][0]["num_kept"] == 10 and kept["ks"] == [1, 2, 3]
 
@@ -432,6 +432,8 @@ def test_a_folder_with_anything_else_is_refused_before_reading(tmp_path, monkeyp
     (out / "notes.txt").unlink()
     with pytest.raises(ConfigError, match=r"holds 'results.json', which jerp passkt"):
         run(settings)
+    with pytest.raises(ConfigError, match=r"results\.json is a file; name"):
+        run(replace(settings, out=out / "results.json"))
     monkeypatch.chdir(out)
     with pytest.raises(ConfigError, match="is, or holds, the current folder"):
         run(settings)
