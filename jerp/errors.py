@@ -18,6 +18,7 @@ __all__ = [
     "JerpError",
     "MissingExtraError",
     "SandboxError",
+    "ShapeError",
     "StorageError",
     "StoreMissError",
     "TrajectoryError",
@@ -36,6 +37,10 @@ class ConfigError(JerpError, ValueError):
 
 class InputError(JerpError, ValueError):
     """Data handed to a function, or read from a file, is not what the name promises."""
+
+
+class ShapeError(InputError, AssertionError):
+    """An array has other axes, or another type, than its name promises."""
 
 
 class TrajectoryError(JerpError, ValueError):

@@ -7,9 +7,11 @@ import jerp.errors
 from jerp.errors import (
     ConfigError,
     ExecutorError,
+    InputError,
     JerpError,
     MissingExtraError,
     SandboxError,
+    ShapeError,
     StorageError,
     StoreMissError,
     TrajectoryError,
@@ -20,8 +22,10 @@ from jerp.errors import (
 EXAMPLES = {
     ConfigError: (ConfigError("seeds: expected >= 1, got 0"), ValueError),
     ExecutorError: (ExecutorError("no model"), RuntimeError),
+    InputError: (InputError("k: expected >= 1, got 0"), ValueError),
     MissingExtraError: (MissingExtraError("torch", "parity"), ImportError),
     SandboxError: (SandboxError("no protections"), RuntimeError),
+    ShapeError: (ShapeError("mask: expected axes [N], got [2, 3]"), ValueError),
     StorageError: (StorageError("a.json: truncated"), OSError),
     StoreMissError: (StoreMissError("never recorded"), KeyError),
     TrajectoryError: (TrajectoryError("mask", "bool", "int32"), ValueError),

@@ -8,15 +8,22 @@ counted as dead. Advantages are constants: no gradient flows through them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, get_args
 
-import chex
+import jax
 import jax.numpy as jnp
 from flax import struct
 from jax import lax
 
 from jerp.errors import ConfigError
-from jerp.ops.checks import check_any, check_choice, check_ids, check_values
+from jerp.ops.checks import (
+    check_any,
+    check_axes,
+    check_choice,
+    check_ids,
+    check_values,
+)
 from jerp.ops.segments import (
     group_deviations,
     group_max,
@@ -136,14 +143,47 @@ def group_relative_advantages(
       ([1.0, -1.0, 0.0, 0.0], [False, True], 0.5)
     """
     returns = jnp.asarray(returns, jnp.float32)
-    chex.assert_rank([returns, group_id, mask], 1)
-    chex.assert_equal_shape([returns, group_id, mask])
-    chex.assert_type([group_id, mask], [int, bool])
+    check_axes(
+        returns=(returns, "N"), group_id=(group_id, "N", int), mask=(mask, "N", bool)
+    )
     _check_settings(baseline, scale, ddof, epsilon, min_group_size, num_groups)
     _check_weight(weight, mask, baseline, scale, ddof)
     check_values("returns", returns, _is_return, _SIZES, mask=mask)
     check_ids("group_id", group_id, mask, size=num_groups)
     check_any("mask", mask)
+    return _relative(
+        returns,
+        group_id,
+        mask,
+        weight,
+        epsilon,
+        num_groups=num_groups,
+        baseline=baseline,
+        scale=scale,
+        ddof=ddof,
+        min_group_size=min_group_size,
+    )
+
+
+# Compiled here too, so that a call from a notebook is one program and not a hundred.
+@partial(
+    jax.jit,
+    static_argnames=("num_groups", "baseline", "scale", "ddof", "min_group_size"),
+)
+def _relative(
+    returns: Array,
+    group_id: Array,
+    mask: Array,
+    weight: Array | None,
+    epsilon: ArrayLike,
+    *,
+    num_groups: int,
+    baseline: str,
+    scale: str,
+    ddof: int,
+    min_group_size: int,
+) -> GroupAdvantages:
+    """The advantages, once all that can be seen has been checked."""
     good = _is_return(returns) & (group_id >= 0) & (group_id < num_groups)
     if weight is not None:
         good = good & _is_weight(weight, ddof)
@@ -258,6 +298,7 @@ def _check_weight(
 ) -> None:
     if weight is None:
         return
+    check_axes(mask=(mask, "N"), weight=(weight, "N"))
     if baseline != "mean" or scale == "batch_std":
         raise ConfigError(
             'weight: expected baseline="mean" and a scale within the group, got '

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-import chex
 import jax.numpy as jnp
 
 from jerp.errors import ConfigError
 from jerp.objectives.entries import entry_mean
-from jerp.ops.checks import check_any, check_choice, check_finite, check_values
+from jerp.ops.checks import (
+    check_any,
+    check_axes,
+    check_choice,
+    check_finite,
+    check_values,
+)
 from jerp.ops.masked import masked_mean, masked_sum
 from jerp.records import WeightedMean
 from jerp.typing import Array, ArrayLike
@@ -90,8 +95,7 @@ def aggregate_loss(
       >>> float((parts[0] + parts[1]).value())
       4.0
     """
-    chex.assert_rank([loss, mask], 2)
-    chex.assert_equal_shape([loss, mask])
+    check_axes(loss=(loss, "B L"), mask=(mask, "B L", bool))
     _check_constant(aggregation, constant)
     check_any("mask", mask)
     check_finite("loss", loss, mask)

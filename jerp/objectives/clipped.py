@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-import chex
 import jax.numpy as jnp
 from jax import lax
 
@@ -17,7 +16,13 @@ from jerp.errors import ConfigError
 from jerp.objectives.aggregate import Aggregation, aggregate_loss
 from jerp.objectives.entries import entry_mean, real_entries
 from jerp.objectives.kl import KlEstimator, kl_estimate
-from jerp.ops.checks import check_any, check_choice, check_values, concrete
+from jerp.ops.checks import (
+    check_any,
+    check_axes,
+    check_choice,
+    check_values,
+    concrete,
+)
 from jerp.ops.masked import masked_mean, safe_exp
 from jerp.records import LossOutput, WeightedMean
 from jerp.typing import Array, ArrayLike
@@ -138,7 +143,7 @@ def clipped_policy_loss(
       >>> float(out.metrics["clip_fraction_upper"].value())
       0.5
     """
-    chex.assert_rank([log_prob, mask], 2)
+    check_axes(mask=(mask, "B L", bool))
     _check_ranges(clip_low, clip_high, dual_clip, max_importance, kl_weight)
     _check_choices(form, ratio, dual_clip, reference_log_prob, kl_weight)
     check_any("mask", mask)
@@ -184,7 +189,7 @@ def _by_token(advantage: Array, mask: Array) -> Array:
     """An advantage a sequence becomes one a token."""
     advantage = jnp.asarray(advantage)
     if advantage.ndim == 1:
-        chex.assert_shape(advantage, mask.shape[:1])
+        check_axes(mask=(mask, "B L"), advantage=(advantage, "B"))
         advantage = jnp.broadcast_to(advantage[:, None], mask.shape)
     return advantage
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import reduce
 
-import chex
 import jax.numpy as jnp
 
+from jerp.errors import ShapeError
 from jerp.ops.checks import check_finite
 from jerp.ops.masked import masked_sum
 from jerp.records import WeightedMean
@@ -43,8 +43,12 @@ def real_entries(mask: Array, **arrays: Array) -> tuple[dict[str, Array], Array]
       >>> arrays["target"].tolist(), invalid.tolist()
       ([1.0, 0.0], [False, False])
     """
-    chex.assert_equal_shape([mask, *arrays.values()])
     for name, x in arrays.items():
+        if jnp.shape(x) != jnp.shape(mask):
+            raise ShapeError(
+                f"{name}: expected the axes of mask, {list(jnp.shape(mask))}, got "
+                f"{list(jnp.shape(x))}"
+            )
         check_finite(name, x, mask)
     real = {
         name: jnp.where(mask, jnp.asarray(x, jnp.float32), 0)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import chex
 import jax.numpy as jnp
 
-from jerp.ops.checks import check_finite, check_values
+from jerp.ops.checks import check_axes, check_finite, check_values
 from jerp.ops.masked import categorical_entropy, masked_log_softmax
 from jerp.typing import Array
 
@@ -38,10 +37,8 @@ def policy_entropy(logits: Array, mask: Array, *, legal: Array | None = None) ->
       >>> [round(float(h), 4) for h in policy_entropy(logits, mask)[0]]
       [1.3863, 0.0]
     """
-    chex.assert_rank([logits, mask], [3, 2])
-    chex.assert_equal_shape_prefix([logits, mask], 2)
     legal = jnp.ones(logits.shape, bool) if legal is None else legal
-    chex.assert_equal_shape([logits, legal])
+    check_axes(logits=(logits, "B L V"), legal=(legal, "B L V"), mask=(mask, "B L"))
     counted = legal & mask[..., None]
     check_finite("logits", logits, counted)
     possible = jnp.any(legal, axis=-1)

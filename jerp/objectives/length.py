@@ -7,10 +7,9 @@ loss on what was cut. Both are functions of the data; neither hides in a loss.
 
 from __future__ import annotations
 
-import chex
 import jax.numpy as jnp
 
-from jerp.ops.checks import check_values
+from jerp.ops.checks import check_axes, check_values
 from jerp.typing import Array, ArrayLike
 
 __all__ = ["overlong_filter", "overlong_penalty"]
@@ -77,6 +76,5 @@ def overlong_filter(mask: Array, truncated: Array) -> Array:
       >>> overlong_filter(mask, jnp.array([False, True])).sum(1).tolist()
       [3, 0]
     """
-    chex.assert_rank(mask, 2)
-    chex.assert_shape(truncated, mask.shape[:1])
+    check_axes(mask=(mask, "B L", bool), truncated=(truncated, "B", bool))
     return mask & ~truncated[:, None]

@@ -1,23 +1,25 @@
 """Refusals of values that Python can see, before any of them reaches a device.
 
 Under jit, vmap and grad an argument is a tracer without values: these checks pass it,
-and the functions then answer with NaN and a count. Shapes and dtypes are not checked
-here; `chex` does that at trace time. A message names the argument, what was expected,
-what came and where.
+and the functions then answer with NaN and a count. Axes and types are seen there too.
+A message names the argument, what was expected, what came and where.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax import core
 
-from jerp.errors import InputError, UnknownNameError
+from jerp.errors import InputError, ShapeError, UnknownNameError
 from jerp.typing import ArrayLike
 
 __all__ = [
     "check_any",
+    "check_axes",
     "check_choice",
     "check_finite",
     "check_ids",
@@ -35,6 +37,37 @@ def concrete(x: ArrayLike) -> np.ndarray | None:
       (3.0, (2,))
     """
     return None if isinstance(x, core.Tracer) else np.asarray(x)
+
+
+def check_axes(**arguments: tuple[Any, str] | tuple[Any, str, type]) -> None:
+    """Raises `ShapeError` unless arrays have the axes, and the type, that are named.
+
+    Args:
+      **arguments: the array, its axes, one letter each, and bool or int where the type
+        matters. A letter is one length in all arguments; the first with it decides.
+
+    Example:
+      >>> reward, mask = np.zeros((4, 3)), np.ones(4, bool)
+      >>> check_axes(reward=(reward, "B T"), mask=(mask, "B T", bool))
+      Traceback (most recent call last):
+      ...
+      jerp.errors.ShapeError: mask: expected axes [B, T] = [4, 3], got [4]
+    """
+    length: dict[str, int] = {}
+    for name, (x, axes, *kinds) in arguments.items():
+        letters, shape = axes.split(), np.shape(x)
+        for letter, size in zip(letters, shape, strict=False):
+            length.setdefault(letter, size)
+        if shape != tuple(length.get(letter, -1) for letter in letters):
+            sizes = ", ".join(str(length.get(letter, letter)) for letter in letters)
+            raise ShapeError(
+                f"{name}: expected axes [{', '.join(letters)}] = [{sizes}], "
+                f"got {list(shape)}"
+            )
+        for kind in kinds:
+            found = jnp.result_type(x)
+            if not jnp.issubdtype(found, jnp.bool_ if kind is bool else jnp.integer):
+                raise ShapeError(f"{name}: expected type {kind.__name__}, got {found}")
 
 
 def check_values(

@@ -11,11 +11,16 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-import chex
 import jax.numpy as jnp
 from jax import lax
 
-from jerp.ops.checks import check_choice, check_finite, check_prefix, check_values
+from jerp.ops.checks import (
+    check_axes,
+    check_choice,
+    check_finite,
+    check_prefix,
+    check_values,
+)
 from jerp.typing import Array, ArrayLike
 
 __all__ = ["Method", "discounted_returns", "gae", "lambda_returns"]
@@ -50,9 +55,7 @@ def discounted_returns(
       >>> discounted_returns(r, m, discount=0.5).tolist()
       [1.5, 1.0, 2.0]
     """
-    chex.assert_rank([reward, mask], 1)
-    chex.assert_equal_shape([reward, mask])
-    chex.assert_type(mask, bool)
+    check_axes(reward=(reward, "T"), mask=(mask, "T", bool))
     _check(mask, method, discount=discount)
     check_finite("reward", reward, mask)
     reward = jnp.where(mask, jnp.asarray(reward, jnp.float32), 0)
@@ -112,10 +115,13 @@ def lambda_returns(
     Reference: Sutton & Barto, Reinforcement Learning, 2nd ed., eq. 12.18 (one value for
     the end state, as in the released code of arXiv:1910.00177).
     """
-    sequences = [reward, value, terminated, truncated, mask]
-    chex.assert_rank(sequences, 1)
-    chex.assert_equal_shape(sequences)
-    chex.assert_type([terminated, truncated, mask], bool)
+    check_axes(
+        reward=(reward, "T"),
+        value=(value, "T"),
+        terminated=(terminated, "T", bool),
+        truncated=(truncated, "T", bool),
+        mask=(mask, "T", bool),
+    )
     _check(mask, method, discount=discount, lambda_=lambda_)
     check_finite("reward", reward, mask)
     check_finite("value", value, mask)

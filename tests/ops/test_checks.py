@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jerp.errors import InputError, UnknownNameError
+from jerp.errors import InputError, ShapeError, UnknownNameError
 from jerp.ops.checks import (
     check_any,
+    check_axes,
     check_choice,
     check_finite,
     check_ids,
@@ -136,3 +137,22 @@ def test_a_constant_is_seen_while_a_function_is_traced():
 def test_concrete():
     assert concrete(jnp.arange(2)).tolist() == [0, 1]
     assert jax.jit(lambda x: jnp.bool_(concrete(x) is None))(1.0)
+
+
+def test_axes_are_named_by_letter_and_type():
+    reward, mask, group = np.zeros((4, 3)), np.ones((4, 3), bool), np.zeros(4, int)
+    check_axes(
+        reward=(reward, "B T"), mask=(mask, "B T", bool), group_id=(group, "B", int)
+    )
+    for arguments, message in (
+        ({"reward": (reward, "B T"), "mask": (mask.T, "B T")}, r"mask: .* \[4, 3\], g"),
+        ({"reward": (reward, "B T"), "mask": (mask[0], "B T")}, r"\[4, 3\], got \[3\]"),
+        ({"reward": (reward[0], "B T")}, r"reward: .* \[B, T\] = \[3, T\], got \[3\]"),
+        ({"mask": (reward, "B T", bool)}, "mask: expected type bool, got float"),
+        ({"group_id": (reward[0], "B", int)}, "group_id: expected type int, got float"),
+    ):
+        with pytest.raises(ShapeError, match=message):
+            check_axes(**arguments)
+    traced = jax.jit(lambda x: check_axes(x=(x, "N")) or x)
+    with pytest.raises(ShapeError, match=r"x: expected axes \[N\] = \[2\], got \[2, 2"):
+        traced(np.ones((2, 2)))
