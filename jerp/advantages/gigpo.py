@@ -11,42 +11,31 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal, get_args
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
 from jax import lax
 
+from jerp.advantages.coverage import AnchorCoverage, anchor_coverage
 from jerp.advantages.group import Scale, group_relative_advantages
 from jerp.errors import ConfigError
-from jerp.ops.checks import check_choice, check_finite, check_prefix, check_values
+from jerp.ops.checks import (
+    check_any,
+    check_axes,
+    check_choice,
+    check_finite,
+    check_ids,
+    check_prefix,
+    check_values,
+)
 from jerp.ops.returns import discounted_returns
-from jerp.ops.segments import GroupIds, dense_group_ids, group_max, group_sum, of_group
+from jerp.ops.segments import dense_group_ids, group_max, of_group
 from jerp.typing import Array, ArrayLike
 
-__all__ = ["AnchorCoverage", "GigpoAdvantages", "Weighting", "gigpo_advantages"]
+__all__ = ["GigpoAdvantages", "Weighting", "gigpo_advantages"]
 
 Weighting = Literal["trajectory", "step"]
-
-
-class AnchorCoverage(struct.PyTreeNode):
-    """How often states repeat: without repetition GiGPO is GRPO.
-
-    Attributes:
-      groups: `[]` int32, distinct (task, anchor) pairs among the real steps.
-      size_min: `[]` int32, steps of the smallest group; 0 without steps.
-      size_mean: `[]` float32.
-      size_max: `[]` int32.
-      singleton_share: `[]` float32, groups of one step among all groups; NaN without
-        steps.
-    """
-
-    groups: Array
-    size_min: Array
-    size_mean: Array
-    size_max: Array
-    singleton_share: Array
 
 
 class GigpoAdvantages(struct.PyTreeNode):
@@ -156,13 +145,59 @@ def gigpo_advantages(
       >>> a.episode.tolist(), a.step.tolist()
       ([[0.5, 0.5], [-0.5, -0.5]], [[0.25, 0.0], [-0.25, 0.0]])
     """
-    chex.assert_rank([reward, mask, anchor, group_id, task_id], [2, 2, 2, 1, 1])
-    chex.assert_equal_shape([reward, mask, anchor])
-    chex.assert_equal_shape_prefix([reward, group_id, task_id], 1)
-    chex.assert_type([mask, group_id, task_id, anchor], [bool, int, int, int])
-    _check_settings(discount, step_weight, episode_scale, step_scale, weighting)
+    check_axes(
+        reward=(reward, "B T"),
+        mask=(mask, "B T", bool),
+        group_id=(group_id, "B", int),
+        task_id=(task_id, "B", int),
+        anchor=(anchor, "B T", int),
+    )
+    _check_settings(
+        discount, step_weight, episode_scale, step_scale, weighting, epsilon
+    )
     check_prefix("mask", mask)
+    check_any("mask", mask)
     check_finite("reward", reward, mask)
+    check_ids("group_id", group_id, jnp.any(mask, axis=1), size=num_groups)
+    return _advantages(
+        reward,
+        mask,
+        group_id,
+        task_id,
+        anchor,
+        discount,
+        step_weight,
+        epsilon,
+        num_groups=num_groups,
+        episode_scale=episode_scale,
+        step_scale=step_scale,
+        weighting=weighting,
+        ddof=ddof,
+    )
+
+
+# Compiled here too, so that a call from a notebook is one program and not a hundred.
+@partial(
+    jax.jit,
+    static_argnames=("num_groups", "episode_scale", "step_scale", "weighting", "ddof"),
+)
+def _advantages(
+    reward: Array,
+    mask: Array,
+    group_id: Array,
+    task_id: Array,
+    anchor: Array,
+    discount: ArrayLike,
+    step_weight: ArrayLike,
+    epsilon: ArrayLike,
+    *,
+    num_groups: int,
+    episode_scale: Scale,
+    step_scale: Scale,
+    weighting: Weighting,
+    ddof: int,
+) -> GigpoAdvantages:
+    """The advantages, once all that can be seen has been checked."""
     holes = jnp.any(mask[:, 1:] & ~mask[:, :-1], axis=1, keepdims=True)
     reward = jnp.where(mask, jnp.where(holes, jnp.nan, reward), 0).astype(jnp.float32)
     length = jnp.sum(mask, axis=1)
@@ -219,7 +254,7 @@ def _step_term(
         ddof=ddof,
         epsilon=epsilon,
     )
-    return relative.value.reshape(mask.shape), _coverage(ids, real)
+    return relative.value.reshape(mask.shape), anchor_coverage(ids, real)
 
 
 def _settled(
@@ -246,31 +281,18 @@ def _settled(
     )
 
 
-def _coverage(group: GroupIds, real: Array) -> AnchorCoverage:
-    """Sizes of the groups of `[N]` steps, of which there can be N."""
-    number = real.size
-    ones = jnp.ones(number, jnp.int32)
-    size = group_sum(ones, group.index, real, num_groups=number)
-    smallest = jnp.min(jnp.where(size > 0, size, number), initial=number)
-    return AnchorCoverage(
-        groups=group.count,
-        size_min=jnp.where(group.count > 0, smallest, 0),
-        size_mean=jnp.sum(size) / jnp.maximum(group.count, 1),
-        size_max=jnp.max(size, initial=0),
-        singleton_share=jnp.sum(size == 1) / group.count,
-    )
-
-
 def _check_settings(
     discount: ArrayLike,
     step_weight: ArrayLike,
     episode_scale: str,
     step_scale: str,
     weighting: str,
+    epsilon: ArrayLike,
 ) -> None:
     check_choice("weighting", weighting, get_args(Weighting))
     check_choice("episode_scale", episode_scale, get_args(Scale))
     check_choice("step_scale", step_scale, get_args(Scale))
+    check_values("epsilon", epsilon, lambda v: v >= 0, ">= 0")
     check_values("discount", discount, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
     check_values(
         "step_weight",
