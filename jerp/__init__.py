@@ -1,3 +1,33 @@
-"""jerp: LLM agents that improve from their own trajectories, in pure-functional JAX."""
+"""jerp: LLM agents that improve from their own trajectories, in pure-functional JAX.
+
+Every equation is `jerp.<name>`, as `jerp.api` lists them. They are loaded at the first
+use of a name, so that `import jerp` alone loads neither JAX nor anything else.
+"""
+
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jerp.api import *  # noqa: F403
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """A subpackage, or else a name of `jerp.api`."""
+    if name.startswith("_"):
+        raise AttributeError(f"module 'jerp' has no attribute {name!r}")
+    if find_spec(f"jerp.{name}") is not None:
+        return import_module(f"jerp.{name}")
+    api = import_module("jerp.api")
+    if name in api.__all__:
+        return getattr(api, name)
+    near = get_close_matches(name, api.__all__, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise AttributeError(f"module 'jerp' has no attribute {name!r}{hint}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *import_module("jerp.api").__all__])

@@ -1,0 +1,164 @@
+"""The public names of jerp's equations and data types, as `jerp.<name>`.
+
+Whatever is pure is here: data types, reductions, advantages, losses, estimators. What
+reads files, runs models or draws figures is imported from its own module.
+"""
+
+from jerp.advantages.anchors import anchor_ids
+from jerp.advantages.coverage import AnchorCoverage, anchor_coverage
+from jerp.advantages.gigpo import GigpoAdvantages, gigpo_advantages
+from jerp.advantages.group import GroupAdvantages, group_relative_advantages
+from jerp.errors import (
+    ConfigError,
+    InputError,
+    JerpError,
+    TrajectoryError,
+    UnknownNameError,
+)
+from jerp.estimators.bands import simultaneous_band
+from jerp.estimators.boundary import (
+    BoundaryChange,
+    CapabilitySet,
+    boundary_change,
+    capability_set,
+    unsolved_upper_bound,
+)
+from jerp.estimators.crossing import Crossing, crossing_k
+from jerp.estimators.intervals import bootstrap_interval, paired_difference
+from jerp.estimators.marginal import marginal_horizon, marginal_k, saturation_horizon
+from jerp.estimators.passk import pass_at_k, pass_hat_k
+from jerp.estimators.passk_float64 import pass_at_k_float64, pass_hat_k_float64
+from jerp.estimators.proportion import wilson_interval
+from jerp.estimators.resampling import Statistic, weighted_mean
+from jerp.estimators.significance import holm, mcnemar_exact
+from jerp.estimators.standard_error import (
+    clustered_standard_error,
+    smallest_detectable_difference,
+)
+from jerp.estimators.summary import (
+    interquartile_mean,
+    performance_profile,
+    probability_of_improvement,
+)
+from jerp.estimators.surface import PassSurface, SurfaceMean, pass_at_k_t
+from jerp.objectives.aggregate import aggregate_loss
+from jerp.objectives.awr import (
+    awr_policy_loss,
+    awr_value_loss,
+    awr_weights,
+    effective_sample_size,
+    task_mean_baseline,
+    weighted_policy_loss,
+)
+from jerp.objectives.clipped import clipped_policy_loss
+from jerp.objectives.entropy import policy_entropy
+from jerp.objectives.kl import kl_estimate
+from jerp.objectives.length import overlong_filter, overlong_penalty
+from jerp.objectives.value import value_loss
+from jerp.ops.masked import (
+    categorical_entropy,
+    masked_log_softmax,
+    masked_mean,
+    masked_sum,
+    masked_variance,
+    safe_exp,
+    safe_sqrt,
+    standardize,
+)
+from jerp.ops.returns import discounted_returns, gae, lambda_returns
+from jerp.ops.segments import (
+    GroupIds,
+    GroupStats,
+    dense_group_ids,
+    group_deviations,
+    group_max,
+    group_stats,
+    group_sum,
+    of_group,
+)
+from jerp.records import Interval, LossOutput, WeightedMean
+from jerp.trajectory import Trajectory, check_trajectory
+from jerp.typing import Outcome
+
+__all__ = [
+    "AnchorCoverage",
+    "BoundaryChange",
+    "CapabilitySet",
+    "ConfigError",
+    "Crossing",
+    "GigpoAdvantages",
+    "GroupAdvantages",
+    "GroupIds",
+    "GroupStats",
+    "InputError",
+    "Interval",
+    "JerpError",
+    "LossOutput",
+    "Outcome",
+    "PassSurface",
+    "Statistic",
+    "SurfaceMean",
+    "Trajectory",
+    "TrajectoryError",
+    "UnknownNameError",
+    "WeightedMean",
+    "aggregate_loss",
+    "anchor_coverage",
+    "anchor_ids",
+    "awr_policy_loss",
+    "awr_value_loss",
+    "awr_weights",
+    "bootstrap_interval",
+    "boundary_change",
+    "capability_set",
+    "categorical_entropy",
+    "check_trajectory",
+    "clipped_policy_loss",
+    "clustered_standard_error",
+    "crossing_k",
+    "dense_group_ids",
+    "discounted_returns",
+    "effective_sample_size",
+    "gae",
+    "gigpo_advantages",
+    "group_deviations",
+    "group_max",
+    "group_relative_advantages",
+    "group_stats",
+    "group_sum",
+    "holm",
+    "interquartile_mean",
+    "kl_estimate",
+    "lambda_returns",
+    "marginal_horizon",
+    "marginal_k",
+    "masked_log_softmax",
+    "masked_mean",
+    "masked_sum",
+    "masked_variance",
+    "mcnemar_exact",
+    "of_group",
+    "overlong_filter",
+    "overlong_penalty",
+    "paired_difference",
+    "pass_at_k",
+    "pass_at_k_float64",
+    "pass_at_k_t",
+    "pass_hat_k",
+    "pass_hat_k_float64",
+    "performance_profile",
+    "policy_entropy",
+    "probability_of_improvement",
+    "safe_exp",
+    "safe_sqrt",
+    "saturation_horizon",
+    "simultaneous_band",
+    "smallest_detectable_difference",
+    "standardize",
+    "task_mean_baseline",
+    "unsolved_upper_bound",
+    "value_loss",
+    "weighted_mean",
+    "weighted_policy_loss",
+    "wilson_interval",
+]

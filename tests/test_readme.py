@@ -1,0 +1,29 @@
+"""README's example prints what README says, and its table names what exists."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import jerp
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_prints_what_is_shown():
+    program, shown = re.search(
+        r"```python\n(.+?)```\n+```\n(.+?)```", README, re.DOTALL
+    ).groups()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, "README.md", "exec"), {})
+    assert printed.getvalue() == shown
+
+
+def test_every_function_of_the_table_exists():
+    table = re.search(r"\| method \|.+?\n\n", README, re.DOTALL).group()
+    rows = [line.split("|")[2] for line in table.splitlines()[2:] if line]
+    names = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert len(names) > 20
+    assert not [name for name in names if not hasattr(jerp, name)]
+    assert all(re.findall(r"`(\w+)`", row) for row in rows)
