@@ -25,6 +25,7 @@ EXTRAS = {
         "pyarrow",
         "pyright",
         "pytest",
+        "pytest-xdist",
         "ruff",
         "setuptools>=68",
         "wheel",
