@@ -47,7 +47,8 @@ def tables(results: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[Tabl
     for agent in part["agents"]:
         yield _surface(f"Pass@(k, T), {agent['label']}", results, agent["surface"])
         yield _basis(results, agent)
-        yield _marginal_k(results, agent)
+        if agent["marginal_k"]["ks"]:
+            yield _marginal_k(results, agent)
         yield _marginal_horizon(results, agent)
     if part["comparison"]:
         first, second = (agent["label"] for agent in part["agents"])
@@ -80,7 +81,7 @@ def _basis(results: Mapping[str, Any], agent: Mapping[str, Any]) -> Table:
     unsolved = agent["unsolved"]
     rows = [
         ("coverage", *(_share(value) for value in agent["coverage"])),
-        ("invalid runs", *map(str, agent["num_infrastructure"])),
+        ("infrastructure runs", *map(str, agent["num_infrastructure"])),
         (
             f"bounds, k={results['ks'][last]}",
             *(
