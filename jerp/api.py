@@ -55,6 +55,7 @@ from jerp.objectives.entropy import policy_entropy
 from jerp.objectives.kl import kl_estimate
 from jerp.objectives.length import overlong_filter, overlong_penalty
 from jerp.objectives.value import value_loss
+from jerp.ops.compensated import compensated_returns
 from jerp.ops.masked import (
     categorical_entropy,
     masked_log_softmax,
@@ -115,6 +116,7 @@ __all__ = [
     "check_trajectory",
     "clipped_policy_loss",
     "clustered_standard_error",
+    "compensated_returns",
     "crossing_k",
     "dense_group_ids",
     "discounted_returns",

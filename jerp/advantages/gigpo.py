@@ -29,7 +29,7 @@ from jerp.ops.checks import (
     check_prefix,
     check_values,
 )
-from jerp.ops.returns import discounted_returns
+from jerp.ops.compensated import compensated_returns
 from jerp.ops.segments import dense_group_ids, group_max, of_group
 from jerp.typing import Array, ArrayLike
 
@@ -51,7 +51,9 @@ class GigpoAdvantages(struct.PyTreeNode):
       num_invalid: `[]` int32, episodes with a NaN or infinite reward or return, with a
         mask that is no prefix, or with an id out of range. Every step of their
         comparison groups is NaN in `episode` and `total`; in `step` every group that
-        one of their broken returns is in.
+        holds a return that is no number (the returns at and before such a reward, all
+        of a mask with a hole). An id out of range makes NaN only the `episode` and
+        `total` of its own episode, whose step returns count.
     """
 
     total: Array
@@ -113,8 +115,9 @@ def gigpo_advantages(
     Returns:
       `GigpoAdvantages`. Steps whose state was met once have step term exactly 0, an
       episode alone in its group has episode term exactly 0, and so have groups of equal
-      returns: sums of several rewards are equal where they differ by no more than
-      adding them up in float32 can account for.
+      returns. Sums of several rewards are carried to twice the digits, and count as
+      equal where they differ by at most 2^-22 of the sum of the rewards' sizes, for
+      which rounding the rewards to float32 can account.
 
     Raises:
       InputError: mask no prefix, a NaN reward, an id out of range, an all-masked batch,
@@ -202,9 +205,9 @@ def _advantages(
     reward = jnp.where(mask, jnp.where(holes, jnp.nan, reward), 0).astype(jnp.float32)
     length = jnp.sum(mask, axis=1)
     group = (group_id, length > 0)
-    size, terms = jnp.sum(jnp.abs(reward), axis=1), jnp.sum(reward != 0, axis=1)
+    returns, error = (x[:, 0] for x in _returns(reward, 1.0))
     episode = group_relative_advantages(
-        _settled(jnp.sum(reward, axis=1), size, terms, *group, num_groups),
+        _settled(returns, error, *group, num_groups),
         *group,
         num_groups=num_groups,
         scale=episode_scale,
@@ -243,11 +246,9 @@ def _step_term(
     real = mask.ravel()
     ids = dense_group_ids(task, anchor.ravel(), mask=real)
     group = (ids.index, real)
-    returns_of = jax.vmap(lambda r, m: discounted_returns(r, m, discount=discount))
-    returns, size = returns_of(reward, mask), returns_of(jnp.abs(reward), mask)
-    terms = jnp.cumsum((reward != 0)[:, ::-1], axis=1)[:, ::-1]
+    returns, error = _returns(reward, discount)
     relative = group_relative_advantages(
-        _settled(returns.ravel(), size.ravel(), terms.ravel(), *group, real.size),
+        _settled(returns.ravel(), error.ravel(), *group, real.size),
         *group,
         num_groups=real.size,
         scale=scale,
@@ -257,25 +258,31 @@ def _step_term(
     return relative.value.reshape(mask.shape), anchor_coverage(ids, real)
 
 
+def _returns(reward: Array, discount: ArrayLike) -> tuple[Array, Array]:
+    """Returns `[B, T]` and by how much rounding may have moved them.
+
+    Rewards that were rounded to float32 move their sum by up to 2^-24 of the sum of
+    their sizes, and rounding the sum as much again. A single reward is compared as it
+    is.
+    """
+    returns = compensated_returns(reward, discount=discount)
+    size = compensated_returns(jnp.abs(reward), discount=discount)
+    terms = jnp.cumsum((reward != 0)[:, ::-1], axis=1)[:, ::-1]
+    return returns, jnp.where(terms > 1, 2.0**-23 * size, 0)
+
+
 def _settled(
-    returns: Array,
-    size: Array,
-    terms: Array,
-    group_id: Array,
-    mask: Array,
-    num_groups: int,
+    returns: Array, error: Array, group_id: Array, mask: Array, num_groups: int
 ) -> Array:
     """Returns `[N]`, made equal in groups in which rounding alone may tell them apart.
 
-    A float32 sum of n terms, themselves rounded, is off by at most n 2^-24 times the
-    sum of their sizes. A single reward is not off: it is compared as it is.
+    A return that is no number settles nothing: it stays, to be counted as invalid.
     """
     largest = partial(
         group_max, group_id=group_id, mask=mask, num_groups=num_groups, empty=-jnp.inf
     )
-    error = jnp.where(terms > 1, terms * 2.0**-24 * size, 0)
-    top, bottom = largest(returns), -largest(-returns)
-    same = top - bottom <= 2 * largest(error)
+    top, bottom, most = largest(returns), -largest(-returns), 2 * largest(error)
+    same = (top - bottom <= most) & jnp.isfinite(most)
     return jnp.where(
         of_group(same, group_id, mask), of_group(top, group_id, mask), returns
     )

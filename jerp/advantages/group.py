@@ -50,11 +50,11 @@ class GroupAdvantages(struct.PyTreeNode):
       value: `[N]` float32, 0 for masked rows.
       dead: `[G]` bool, has rollouts and all their advantages are exactly 0: fewer than
         `min_group_size`, equal returns, or no single best one with "second_best".
-      dead_share: `[]` float32, dead groups among those with valid rollouts; NaN without
-        any.
+      dead_share: `[]` float32, dead groups among those with rollouts and none of them
+        invalid; NaN without any.
       num_invalid: `[]` int32, real rows with a NaN or infinite return, a weight that is
         none or an id out of range. Their advantage is NaN, and so is that of every row
-        in their group; they enter nothing else.
+        in their group; none of these rows enters "batch_std".
     """
 
     value: Array

@@ -99,7 +99,8 @@ def clipped_policy_loss(
         numerics differ from those of training.
       max_importance: > 0.
       reference_log_prob: `[B, L]`, under the policy to stay near to.
-      kl_weight: >= 0. With 0 a reference is only logged.
+      kl_weight: >= 0; a Python 0 without a reference. With 0 a reference is only
+        logged.
       kl_estimator: see `kl_estimate`.
       aggregation: see `aggregate_loss`; of policy loss and KL alike.
       constant: see `aggregate_loss`.
@@ -108,7 +109,8 @@ def clipped_policy_loss(
       The loss, and metrics as means over tokens:
         `ratio`
         `clip_fraction`, of it `clip_fraction_upper` and `clip_fraction_lower`: tokens
-          whose gradient the clip takes ("cispo": whose ratio is outside)
+          whose gradient the clip takes ("cispo": whose ratio is outside); without those
+          of the dual clip
         `dual_clip_fraction`, with a dual clip
         `old_kl_k1`, `old_kl_k3`: estimates of KL(old, policy)
         `importance_weight`, `importance_truncated` (a share), with a sampler
@@ -119,8 +121,10 @@ def clipped_policy_loss(
     Raises:
       ConfigError: keywords that contradict each other.
       InputError: a NaN or infinite real entry, a keyword out of range, an all-masked
-        batch, where Python can see it. Under jit invalid tokens make loss and gradient
-        NaN and are counted; a batch without a real token has total, weight and gradient
+        batch, where Python can see it. Under jit an invalid token is counted and makes
+        NaN of the loss, of the metrics that are no shares, and of its own gradient (of
+        its sequence's, where the ratio is the sequence's); so does a NaN in a reference
+        that is only logged. A batch without a real token has total, weight and gradient
         0, so that accumulating over microbatches survives it.
 
     Deviations: GSPO's loss is one a sequence: with "sequence_mean_token_mean" as in its

@@ -9,6 +9,8 @@ goes out.
 
 from __future__ import annotations
 
+from functools import partial
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -165,7 +167,20 @@ def safe_exp(x: Array, *, cap: float = 80.0) -> Array:
       >>> float(safe_exp(jnp.array(0.0))), bool(safe_exp(jnp.array(1000.0)) < jnp.inf)
       (1.0, True)
     """
+    return _tangent_exp(x, cap)
+
+
+# The slope is written down because the chain rule would multiply a large cotangent with
+# exp(cap) also below the cap, and infinity with the 0 of the branch not taken.
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _tangent_exp(x: Array, cap: float) -> Array:
     return jnp.exp(jnp.minimum(x, cap)) + jnp.exp(cap) * jnp.maximum(x - cap, 0)
+
+
+@_tangent_exp.defjvp
+def _tangent_exp_jvp(cap: float, primals: tuple, tangents: tuple) -> tuple:
+    (x,), (tangent,) = primals, tangents
+    return _tangent_exp(x, cap), jnp.exp(jnp.minimum(x, cap)) * tangent
 
 
 def safe_sqrt(x: Array) -> Array:

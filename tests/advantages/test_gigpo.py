@@ -192,6 +192,10 @@ def test_sums_that_differ_by_rounding_are_equal():
         assert found.dead[0] and found.dead_share == 1
     more = gigpo(*arrays([(0, 0, parts), (0, 0, [(0, 2.00001)])]), discount=1.0)
     np.testing.assert_allclose(more.episode[:2, 0], [-0.83, 0.83], atol=0.02)
+    # A real difference counts beside large sums: these are 30.000 and 30.001.
+    large = [[(0, 10.0), (1, 10.0), (1, 10.0 + more)] for more in (0.0, 1e-3)]
+    found = gigpo(*arrays([(0, 0, steps) for steps in large]), discount=1.0)
+    np.testing.assert_allclose(found.episode[:2, 0], [-1, 1], atol=0.01)
     # A single reward is not the result of a sum: its last bit counts.
     last_bit = float(np.nextafter(np.float32(2), np.float32(3)))
     single = [(0, 0, [(0, 2.0)]), (0, 0, [(0, last_bit)])]
@@ -269,6 +273,22 @@ def test_a_nan_reward_breaks_its_own_groups_alone():
         expected = np.array(getattr(clean, name))
         expected[row, column] = np.nan
         np.testing.assert_array_equal(getattr(found, name), expected)
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, -2e38])
+def test_an_infinite_or_overflowing_sum_is_counted_and_settles_nothing(bad):
+    """Beside other rewards, where a tolerance made of it would be infinite too."""
+    episodes = [
+        (0, 0, [(0, bad), (1, bad)]),
+        (0, 0, [(0, 1.0), (1, 2.0)]),
+        (1, 1, [(0, 3.0), (1, 5.0)]),
+        (1, 1, [(0, 3.0), (1, 4.0)]),
+    ]
+    found = gigpo(*arrays(episodes), **HALF)
+    assert int(found.num_invalid) == 1 and not found.dead[0]
+    assert np.isnan(found.episode[:2, :2]).all()
+    assert np.isnan(found.step[:2, 0]).all()
+    assert np.isfinite(found.total[2:]).all()
 
 
 def test_under_jit_holes_and_unknown_groups_are_nan_and_counted():

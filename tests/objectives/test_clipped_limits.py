@@ -219,6 +219,21 @@ def test_rows_in_any_order_and_padding_of_any_kind(order, shift, poison):
 
 
 @pytest.mark.parametrize("ratio", ["token", "sequence", "sequence_token"])
+def test_large_advantages_scale_loss_and_gradient(ratio):
+    """Unscaled advantages may be large, and overflow nothing at an ordinary ratio."""
+    old, mask = np.full((2, 2), -1.0, np.float32), np.ones((2, 2), bool)
+    log_prob = old + np.float32(0.1) * np.float32([[-1, 1], [1, -1]])
+    advantage = np.float32([[1, -1], [-1, 1]])
+    one, slope = value_and_gradient(log_prob, old, advantage, mask, **FREE, ratio=ratio)
+    for size in (7e3, 1e30):
+        found, steep = value_and_gradient(
+            log_prob, old, advantage * np.float32(size), mask, **FREE, ratio=ratio
+        )
+        np.testing.assert_allclose(found.total, size * one.total, rtol=1e-5)
+        np.testing.assert_allclose(steep, size * np.asarray(slope), rtol=1e-5)
+
+
+@pytest.mark.parametrize("ratio", ["token", "sequence", "sequence_token"])
 def test_log_ratios_of_a_hundred_leave_all_finite(ratio):
     mask = np.ones((4, 4), bool)
     old = np.full((4, 4), -100.0, np.float32)

@@ -182,6 +182,13 @@ def test_safe_exp_far_beyond_its_cap_has_its_gradient():
     np.testing.assert_allclose(slope, np.exp([80.0, 80.0]), rtol=1e-6)
 
 
+def test_safe_exp_hands_large_cotangents_on_below_its_cap():
+    """exp(cap) times them is infinite, and would be NaN times the 0 of no excess."""
+    for size in (-1e30, 1e30):
+        slope = jax.grad(lambda x, size=size: size * safe_exp(x))(0.5)
+        np.testing.assert_allclose(slope, size * np.exp(0.5), rtol=1e-6)
+
+
 def test_safe_sqrt_and_its_gradient():
     x = jnp.array([4.0, 0.0, -1.0])
     np.testing.assert_allclose(safe_sqrt(x), [2.0, 0.0, 0.0])
