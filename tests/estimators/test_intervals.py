@@ -124,7 +124,6 @@ def test_parity(transform):
             values**2,
             cluster=cluster,
             strata=strata,
-            resample_within=True,
             num_resamples=20,
             method="bca",
         )
