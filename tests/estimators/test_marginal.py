@@ -31,19 +31,25 @@ def _strict_dtypes():
 
 
 def test_by_hand(transform):
-    more_samples = transform(partial(marginal_k, ks=KS))(SURFACE)
+    found = transform(
+        lambda s: (
+            marginal_k(s, KS),
+            marginal_horizon(s),
+            saturation_horizon(s, HORIZONS, tolerance=0.1),
+        )
+    )(SURFACE)
+    more_samples, longer, enough = found
     expected = [[0.1, 0.1, 0.1, 0.15], [0.0, 0.2, 0.18, 0.15]]
     np.testing.assert_allclose(more_samples, expected, atol=1e-6)
-    longer = transform(marginal_horizon)(SURFACE)
     np.testing.assert_allclose(longer[2], [0.3, 0.08, 0.02], atol=1e-6)
+    assert float(enough) == 2.0
 
 
 @pytest.mark.parametrize(
     ("tolerance", "expected"), [(0.0, 5), (0.02, 3), (0.05, 3), (0.1, 2), (0.5, 1)]
 )
-def test_saturation_by_hand(tolerance, expected, transform):
-    run = partial(saturation_horizon, horizons=HORIZONS, tolerance=tolerance)
-    assert float(transform(run)(SURFACE)) == expected
+def test_saturation_by_hand(tolerance, expected):
+    assert float(_saturation(SURFACE, tolerance)) == expected
 
 
 def test_one_surface_a_task():
