@@ -57,6 +57,11 @@ def awr_weights(
     Returns:
       `[...]` float32, 0 where `mask` is False. Not normalised to mean 1.
 
+    Raises:
+      InputError: a NaN or infinite advantage, an all-masked batch or a bad bound, where
+        Python can see it. Under jit a NaN advantage has weight NaN, and all have it if
+        `standardize`.
+
     Deviations: the released code of arXiv:1910.00177 standardises over the buffer and
     has temperature 1: `standardize=True`. The default is the paper's form.
 
@@ -69,12 +74,16 @@ def awr_weights(
     """
     chex.assert_equal_shape([advantage, mask])
     _check_bounds(temperature, min_weight, max_weight)
+    check_finite("advantage", advantage, mask)
+    check_any("mask", mask)
+    advantage = jnp.asarray(advantage, jnp.float32)
     if standardize:
         advantage = standardized(advantage, mask)
     exponent = jnp.where(mask, advantage, 0) / temperature
     ceiling = jnp.log(max_weight)
     weight = jnp.exp(jnp.minimum(exponent, ceiling))
-    weight = jnp.where(exponent < ceiling, weight, max_weight)
+    # Not where it is below: a NaN would then weigh the most.
+    weight = jnp.where(exponent >= ceiling, max_weight, weight)
     return lax.stop_gradient(jnp.where(mask, jnp.maximum(weight, min_weight), 0))
 
 
@@ -84,13 +93,18 @@ def weighted_policy_loss(log_prob: Array, weight: Array, mask: Array) -> LossOut
         L = - sum_i m_i w_i log pi(a_i | s_i) / sum_i m_i
 
     Args:
-      log_prob: `[...]` float32, of the actions in the buffer under the policy that
+      log_prob: `[...]` float, of the actions in the buffer under the policy that
         learns. Padding may hold anything.
-      weight: `[...]` float32 constants.
+      weight: `[...]` float constants.
       mask: `[...]` bool.
 
     Returns:
-      The loss, and as metric the plain `negative_log_likelihood`.
+      The loss, and as metric the plain `negative_log_likelihood`, in float32.
+
+    Raises:
+      InputError: a NaN or infinite real entry or an all-masked batch, where Python can
+        see it. Under jit a NaN makes the total NaN, and nothing real gives total and
+        weight 0.
 
     Example:
       >>> log_prob, mask = jnp.array([-1.0, -3.0]), jnp.ones(2, bool)
@@ -99,9 +113,12 @@ def weighted_policy_loss(log_prob: Array, weight: Array, mask: Array) -> LossOut
       1.0
     """
     chex.assert_equal_shape([log_prob, weight, mask])
-    log_prob = jnp.where(mask, log_prob, 0)
-    weight = lax.stop_gradient(jnp.where(mask, weight, 0))
-    count = jnp.sum(mask).astype(log_prob.dtype)
+    check_finite("log_prob", log_prob, mask)
+    check_finite("weight", weight, mask)
+    check_any("mask", mask)
+    log_prob = jnp.where(mask, jnp.asarray(log_prob, jnp.float32), 0)
+    weight = lax.stop_gradient(jnp.where(mask, jnp.asarray(weight, jnp.float32), 0))
+    count = jnp.sum(mask, dtype=jnp.float32)
     return LossOutput(
         loss=WeightedMean(total=-jnp.sum(weight * log_prob), weight=count),
         metrics={
@@ -243,16 +260,17 @@ def effective_sample_size(weight: Array, mask: Array) -> Array:
       mask: `[...]` bool.
 
     Returns:
-      `[]` float32, between 1 and the number of real entries; 0 without weight.
+      `[]` float32, between 1 and the number of real entries; 0 without weight, NaN
+      where a real weight is.
 
     Example:
       >>> w = jnp.array([2.0, 2.0, 0.0])
       >>> float(effective_sample_size(w, jnp.ones(3, bool)))
       2.0
     """
-    total = masked_sum(weight, mask)
-    squares = masked_sum(jnp.square(jnp.where(mask, weight, 0)), mask)
-    return jnp.where(squares > 0, total**2 / jnp.where(squares > 0, squares, 1), 0)
+    weight = jnp.where(mask, jnp.asarray(weight, jnp.float32), 0)
+    total, squares = masked_sum(weight, mask), masked_sum(jnp.square(weight), mask)
+    return total**2 / jnp.where(squares == 0, 1, squares)
 
 
 def _check_bounds(

@@ -220,6 +220,49 @@ def test_effective_sample_size_by_hand(transform):
     assert effective_sample_size(weight, np.zeros(4, bool)) == 0
 
 
+@pytest.mark.parametrize("standardize", [False, True])
+def test_a_nan_advantage_is_refused_eagerly_and_never_weighs_the_most(standardize):
+    bad = np.where(np.arange(6) == 2, np.float32(np.nan), ADVANTAGE)
+    keywords = {**PAPER, "standardize": standardize}
+    for function in (
+        partial(awr_weights, bad, **keywords),
+        partial(awr_policy_loss, LOG_PROB, bad, **keywords),
+    ):
+        with pytest.raises(InputError, match=r"advantage: expected finite .*at \[2\]"):
+            function(mask=MASK)
+    weight = jax.jit(partial(awr_weights, **keywords))(bad, MASK)
+    reached = MASK if standardize else np.arange(6) == 2
+    np.testing.assert_array_equal(np.isnan(weight), reached)
+    assert np.isnan(jax.jit(effective_sample_size)(weight, MASK))
+
+
+def test_bad_entries_of_the_weighted_loss_are_named():
+    bad = np.where(np.arange(6) == 2, np.float32(np.nan), LOG_PROB)
+    with pytest.raises(InputError, match=r"log_prob: expected finite .*at \[2\]"):
+        weighted_policy_loss(bad, ADVANTAGE, MASK)
+    with pytest.raises(InputError, match=r"weight: expected finite .*at \[2\]"):
+        weighted_policy_loss(LOG_PROB, bad, MASK)
+    for function in (awr_weights, partial(weighted_policy_loss, LOG_PROB)):
+        with pytest.raises(InputError, match="mask: expected at least one real entry"):
+            function(ADVANTAGE, np.zeros(6, bool))
+    loss = jax.jit(weighted_policy_loss)
+    assert np.isnan(loss(bad, ADVANTAGE, MASK).loss.total)
+    empty = loss(LOG_PROB, ADVANTAGE, np.zeros(6, bool)).loss
+    assert float(empty.total) == float(empty.weight) == float(empty.value()) == 0
+
+
+def test_half_precision_accumulates_in_float32():
+    """In bfloat16 neither 1,001 entries nor the exponential's digits can be held."""
+    ones, mask = jnp.ones(1001, jnp.bfloat16), np.ones(1001, bool)
+    output = jax.jit(awr_policy_loss)(-ones, 0.5 * ones, mask)
+    for mean in (output.loss, *output.metrics.values()):
+        assert mean.total.dtype == mean.weight.dtype == jnp.float32
+        assert float(mean.weight) == 1001
+    np.testing.assert_allclose(output.loss.value(), np.exp(0.5), rtol=1e-6)
+    size = jax.jit(effective_sample_size)(1.3 * ones, mask)
+    np.testing.assert_allclose(size, 1001, rtol=1e-6)
+
+
 FINITE = st.floats(-4, 4, width=32)
 
 
