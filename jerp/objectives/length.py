@@ -49,8 +49,10 @@ def overlong_penalty(
     check_values("buffer", buffer, lambda v: v > 0, "> 0")
     free = jnp.subtract(max_length, buffer)
     check_values("max_length - buffer", free, lambda v: v >= 0, ">= 0")
-    penalty = jnp.clip((free - length) / buffer, -1, 0)
-    return jnp.where(length >= 0, penalty, jnp.nan)
+    # An unsigned or narrow length would wrap around in the difference.
+    tokens = jnp.asarray(length).astype(jnp.float32)
+    penalty = jnp.clip((free - tokens) / buffer, -1, 0)
+    return jnp.where(tokens >= 0, penalty, jnp.nan)
 
 
 def overlong_filter(mask: Array, truncated: Array) -> Array:

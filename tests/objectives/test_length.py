@@ -61,6 +61,13 @@ def test_limits_need_no_new_trace():
         traced(LENGTHS[:2], max_length=20480, buffer=100)
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32, np.int8, np.int16])
+def test_no_integer_type_wraps_around(kind):
+    penalty = overlong_penalty(np.arange(128, dtype=kind), max_length=100, buffer=20)
+    expected = np.clip((80 - np.arange(128.0)) / 20, -1, 0)
+    np.testing.assert_allclose(penalty, expected, rtol=1e-6)
+
+
 def test_a_negative_length_is_refused_eagerly_and_nan_under_jit():
     lengths = np.array([5, -1], np.int32)
     with pytest.raises(ValueError, match=r"length: expected >= 0, got -1 at \[1\]"):
