@@ -184,6 +184,7 @@ def _relative(
     min_group_size: int,
 ) -> GroupAdvantages:
     """The advantages, once all that can be seen has been checked."""
+    group_id = group_id.astype(jnp.int32)  # G may be no number of a narrower type
     good = _is_return(returns) & (group_id >= 0) & (group_id < num_groups)
     if weight is not None:
         good = good & _is_weight(weight, ddof)

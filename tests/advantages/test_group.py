@@ -368,3 +368,14 @@ def test_one_trace_a_shape_and_another_for_another_variant():
     run(*ROWS, epsilon=0.1, scale="none")
     with pytest.raises(AssertionError, match="traced"):
         run(*ROWS, epsilon=0.1, scale="max")
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_ids_of_a_narrow_type_are_in_range_of_as_many_groups_as_there_are(kind):
+    """128 is no number of int8, and 256 none of uint8."""
+    group_id = GROUP.astype(kind)
+    for num_groups in (128, 256):
+        run = jax.jit(partial(advantages, num_groups=num_groups))
+        found, expected = run(RETURNS, group_id, MASK), run(*ROWS)
+        assert int(found.num_invalid) == 0
+        np.testing.assert_array_equal(found.value, expected.value)
