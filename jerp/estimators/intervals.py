@@ -17,7 +17,12 @@ import jax.numpy as jnp
 
 from jerp.errors import ConfigError
 from jerp.estimators.clusters import check_strata, kept_rows, resampling_clusters
-from jerp.estimators.quantiles import bca_levels, cluster_influence, quantile
+from jerp.estimators.quantiles import (
+    bca_levels,
+    cluster_influence,
+    quantile,
+    resolution,
+)
 from jerp.estimators.resampling import (
     Statistic,
     check_resampling,
@@ -180,7 +185,8 @@ def paired_difference(
         num_resamples=num_resamples,
         method=method,
     )
-    tail = jnp.minimum(jnp.sum(replicate <= 0), jnp.sum(replicate >= 0))
+    zero = resolution(replicate)  # an exact 0 comes out a rounding to either side
+    tail = jnp.minimum(jnp.sum(replicate <= zero), jnp.sum(replicate >= -zero))
     p_value = 2.0 * (tail.astype(jnp.float32) + 1.0) / (num_resamples + 1.0)
     undefined = jnp.isnan(interval.low)
     p_value = jnp.where(undefined, jnp.nan, jnp.minimum(p_value, 1.0))

@@ -330,6 +330,16 @@ def test_turning_the_difference_turns_the_interval():
     assert float(there.p_value) == pytest.approx(float(back.p_value))
 
 
+def test_p_sees_an_exact_zero_that_rounding_hides():
+    """0.3 - 0.2 and 0.1 - 0.2 do not add up to 0 in float32; 3 - 2 and 1 - 2 do."""
+    a, b = np.float32([3, 1, 4, 7]), np.float32([2, 2, 2, 5])
+    a = np.append(a, np.float32([6, 1, 1, 0, 0, 0, 0]))
+    b = np.append(b, np.float32([7, 3, 0, 0, 0, 0, 0]))
+    whole = paired_500(jax.random.key(0), a, b)
+    tenths = paired_500(jax.random.key(0), a / 10, b / 10)
+    assert float(whole.p_value) == float(tenths.p_value)
+
+
 def test_p_is_never_zero_and_small_only_when_the_interval_says_so():
     a = np.float32([1.0, 2.0, 3.0, 4.0])
     for number in (1, 500):
