@@ -63,7 +63,8 @@ def simultaneous_band(
       `Interval` in the shape of the statistic. A cell without spread (every task
       solved, or none) has zero width and does not touch the others: the data cannot
       show how far it may be off, see `wilson_interval` for one such cell. NaN limits
-      with fewer than two clusters; a cell whose statistic is NaN is NaN alone.
+      with fewer than two clusters; a cell whose statistic is NaN is NaN alone, and
+      resamples in which it is are left out.
 
     Deviations: symmetric around the estimate, so that limits of a proportion may leave
       [0, 1]; too narrow below about 20 clusters and for cells with a handful of
@@ -123,7 +124,7 @@ def _band(
 
 
 def _half_width(point: Array, replicate: Array, level: Array) -> Array:
-    """Half the width of each cell, 0 without spread."""
+    """Half the width of each cell, 0 without spread and NaN without a resample."""
     defined = ~jnp.isnan(replicate)
     number = jnp.maximum(jnp.sum(defined, axis=0), 1).astype(jnp.float32)
 
@@ -137,5 +138,9 @@ def _half_width(point: Array, replicate: Array, level: Array) -> Array:
     spread = jnp.where(moves, jnp.sqrt(mean(centred**2)), 0.0)
     share = jnp.abs(deviation) / jnp.where(moves, spread, 1.0)[None]
     cells = tuple(range(1, share.ndim))
-    largest = jnp.max(jnp.where(moves[None], share, 0.0), axis=cells, initial=0.0)
-    return quantile(largest, level) * spread
+    told = moves[None] & defined
+    largest = jnp.max(jnp.where(told, share, 0.0), axis=cells, initial=0.0)
+    # A resample that tells nothing of any cell would pass for one that is close to all.
+    silent = jnp.any(moves) & ~jnp.any(told, axis=cells)
+    half = quantile(jnp.where(silent, jnp.nan, largest), level) * spread
+    return jnp.where(jnp.any(defined, axis=0), half, jnp.nan)
