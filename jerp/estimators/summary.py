@@ -37,7 +37,8 @@ def interquartile_mean(values: ArrayLike, weight: Array) -> Array:
       weight: `[N]` float32, at least 0.
 
     Returns:
-      `[...]` float32; NaN where nothing is weighed.
+      `[...]` float32; NaN where nothing is weighed, or a NaN is. An infinite value
+      counts as the outlier that it is.
 
     Deviations: rliable cuts `floor(N / 4)` whole values at either end
       (scipy's `trim_mean`), which is the same where N is a multiple of 4.
@@ -65,7 +66,9 @@ def interquartile_mean(values: ArrayLike, weight: Array) -> Array:
     inside = jnp.minimum(end, 0.75 * total) - jnp.maximum(end - size, 0.25 * total)
     share = jnp.maximum(inside, 0.0)
     half = jnp.where(total > 0, 0.5 * total, 1.0)
-    middle = jnp.sum(share * ordered, axis=0) / half
+    # What is trimmed may be infinite, and what weighs nothing anything at all.
+    counts = (share > 0) | ((size > 0) & jnp.isnan(ordered))
+    middle = jnp.sum(share * jnp.where(counts, ordered, 0.0), axis=0) / half
     return jnp.where(total > 0, middle, jnp.nan).reshape(values.shape[1:])
 
 

@@ -64,6 +64,15 @@ def test_a_weight_is_that_many_copies():
     assert float(interquartile_mean(poisoned, WEIGHT)) == float(found)
 
 
+def test_middle_half_is_robust_to_infinities_and_shows_a_nan(transform):
+    run = transform(interquartile_mean)
+    values, ones = np.float32([2, np.inf, 3, -np.inf]), np.ones(4, np.float32)
+    assert float(run(values, ones)) == 2.5
+    values[1] = np.nan
+    assert np.isnan(run(values, ones))
+    assert float(run(values, np.float32([1, 0, 1, 0]))) == 2.5
+
+
 def test_middle_half_of_nothing():
     assert np.isnan(interquartile_mean(VALUES, np.zeros(7, np.float32)))
     assert np.isnan(interquartile_mean(jnp.zeros((0, 2)), jnp.zeros(0))).tolist() == [
