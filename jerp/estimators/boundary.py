@@ -8,6 +8,7 @@ changes come with an exact test for each cell and Holm's adjustment over all cel
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import chex
@@ -174,6 +175,7 @@ def unsolved_upper_bound(num_samples: ArrayLike, *, level: float = 0.95) -> Arra
     check_values("num_samples", num_samples, lambda n: n >= 0, ">= 0")
     n = jnp.asarray(num_samples)
     chex.assert_type(n, int)
-    exponent = jnp.log1p(-jnp.float32(level)) / jnp.maximum(n, 1).astype(jnp.float32)
+    # In float32 a level close to 1 would be 1.
+    exponent = jnp.float32(math.log1p(-level)) / jnp.maximum(n, 1).astype(jnp.float32)
     bound = jnp.where(n > 0, -jnp.expm1(exponent), 1.0)
     return jnp.where(n >= 0, bound, jnp.nan)

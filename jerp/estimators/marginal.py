@@ -100,7 +100,7 @@ def saturation_horizon(
 
 
 def check_grid(name: str, grid: Sequence[float], *, size: int) -> None:
-    """Raises `ConfigError` unless a grid has `size` increasing positive values.
+    """Raises `ConfigError` unless a grid has `size` increasing values from 0 up.
 
     Example:
       >>> check_grid("ks", [1, 2, 4], size=3)
@@ -111,7 +111,7 @@ def check_grid(name: str, grid: Sequence[float], *, size: int) -> None:
             f"{name}: expected {size} values, one for each entry of the estimate's "
             f"axis, got {tuple(grid)}"
         )
-    if (np.diff(values) <= 0).any() or (size and values[0] < 0):
+    if not ((np.diff(values) > 0).all() and (values[:1] >= 0).all()):
         raise ConfigError(
             f"{name}: expected increasing values from 0 up, got {tuple(grid)}"
         )

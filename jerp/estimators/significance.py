@@ -82,7 +82,7 @@ def mcnemar_exact(gains: ArrayLike, losses: ArrayLike) -> Array:
     chex.assert_equal_shape([b, c])
     check_values("gains", b, lambda x: x >= 0, ">= 0")
     check_values("losses", c, lambda x: x >= 0, ">= 0")
-    return _exact(b, c)
+    return _exact(b.astype(jnp.int32), c.astype(jnp.int32))  # their sum may be larger
 
 
 def holm(p_values: ArrayLike, *, axis: int | None = None) -> Array:

@@ -104,6 +104,8 @@ def test_unsolved_by_hand(transform):
     found = transform(unsolved_upper_bound)(n)
     np.testing.assert_allclose(found, [0.95, 0.776393, 0.0457297, 1.0], rtol=1e-5)
     half = unsolved_upper_bound(n, level=0.5)
+    sure = unsolved_upper_bound(64, level=1 - 1e-9)
+    assert float(sure) == pytest.approx(1 - 1e-9 ** (1 / 64), rel=1e-6)
     np.testing.assert_allclose(half, [0.5, 0.292893, 0.010772, 1.0], rtol=1e-4)
 
 

@@ -100,6 +100,8 @@ def test_bad_grids_are_named():
         run((1.0, 3.0, 2.0, 5.0))
     with pytest.raises(ConfigError, match="horizons: expected increasing values"):
         run((-1.0, 1.0, 2.0, 5.0))
+    with pytest.raises(ConfigError, match="horizons: expected increasing values"):
+        run((1.0, np.nan, 2.0, 5.0))
     with pytest.raises(InputError, match=r"tolerance: expected >= 0, got -0.1"):
         saturation_horizon(SURFACE, HORIZONS, tolerance=-0.1)
     with pytest.raises(ConfigError, match=r"estimate: .* got \[4\]"):

@@ -43,6 +43,12 @@ def test_many_discordant_tasks(gains, losses):
     assert float(found) == pytest.approx(exact, rel=5e-6)
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16])
+def test_no_integer_type_wraps_around(kind):
+    found = mcnemar_exact(np.array(100, kind), np.array(60, kind))
+    assert float(found) == float(mcnemar_exact(100, 60))
+
+
 def test_limits_of_mcnemar():
     assert float(mcnemar_exact(0, 0)) == 1.0
     assert float(mcnemar_exact(77, 77)) == 1.0
