@@ -59,7 +59,7 @@ def discounted_returns(
     _check(mask, method, discount=discount)
     check_finite("reward", reward, mask)
     reward = jnp.where(mask, jnp.asarray(reward, jnp.float32), 0)
-    decay = jnp.where(mask, jnp.asarray(discount, jnp.float32), 0)
+    decay = jnp.where(mask, _share(discount), 0)
     return _if_prefix(mask, _discounted_sums(reward, decay, mask, method))
 
 
@@ -125,6 +125,7 @@ def lambda_returns(
     _check(mask, method, discount=discount, lambda_=lambda_)
     check_finite("reward", reward, mask)
     check_finite("value", value, mask)
+    discount, lambda_ = _share(discount), _share(lambda_)
     reward = jnp.where(mask, jnp.asarray(reward, jnp.float32), 0)
     value = jnp.where(mask, jnp.asarray(value, jnp.float32), 0)
     after_last = mask & ~jnp.append(mask[1:], False)
@@ -134,7 +135,7 @@ def lambda_returns(
     check_finite("bootstrap_value", end_value, cut)
     end_value = jnp.where(cut, end_value, 0)
     next_value = jnp.where(goes_on, (1 - lambda_) * jnp.append(value[1:], 0), end_value)
-    decay = jnp.where(goes_on, jnp.asarray(discount * lambda_, jnp.float32), 0)
+    decay = jnp.where(goes_on, discount * lambda_, 0)
     returns = _discounted_sums(reward + discount * next_value, decay, goes_on, method)
     return _if_prefix(mask, returns)
 
@@ -207,9 +208,15 @@ def _check(mask: Array, method: str, **shares: ArrayLike) -> None:
 
 
 def _if_prefix(mask: Array, returns: Array) -> Array:
-    """NaN at the real steps of a mask that is none."""
+    """NaN at the real steps of a mask that is none, 0 in padding."""
     gap = jnp.any(mask[1:] & ~mask[:-1])
-    return jnp.where(gap & mask, jnp.nan, returns)
+    return jnp.where(mask, jnp.where(gap, jnp.nan, returns), 0)
+
+
+def _share(x: ArrayLike) -> Array:
+    """A discount or lambda in float32, NaN out of range."""
+    x = jnp.asarray(x, jnp.float32)
+    return jnp.where((x >= 0) & (x <= 1), x, jnp.nan)
 
 
 def _discounted_sums(x: Array, decay: Array, goes_on: Array, method: str) -> Array:

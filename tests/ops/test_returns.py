@@ -367,6 +367,31 @@ def test_a_mask_with_a_gap_is_nan_under_jit():
 
 
 @METHODS
+@pytest.mark.parametrize(("name", "share"), [("discount", 1.5), ("lambda_", -0.5)])
+def test_a_share_out_of_range_is_nan_under_jit(name, share, method):
+    run = jax.jit(partial(lambda_returns, bootstrap_value=3.0, method=method))
+    arguments = {"discount": 0.9, "lambda_": 0.8, name: share}
+    found = call(run, False, True, **arguments)
+    assert np.isnan(np.asarray(found)[:4]).all()
+    assert not np.asarray(found)[5:].any()
+    if name == "discount":
+        run = jax.jit(partial(discounted_returns, method=method))
+        found = run(padded(REWARD), MASK, discount=share)
+        assert np.isnan(np.asarray(found)[:4]).all()
+        assert not np.asarray(found)[5:].any()
+
+
+def test_half_precision_of_the_discount():
+    """0.95 is 0.94921875 there, and its square is rounded in float32."""
+    half = jnp.bfloat16(0.95)
+    arrays = (REWARD, VALUE, NO[:5], NO[:5], ~NO[:5])
+    run = partial(gae, *arrays, bootstrap_value=3.0)
+    found = run(discount=half, lambda_=half)
+    expected = run(discount=np.float32(half), lambda_=np.float32(half))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@METHODS
 @pytest.mark.parametrize("kind", [jnp.bfloat16, jnp.int32])
 def test_half_precision_and_integers_come_in(kind, method):
     """In bfloat16 a sum of ones stops at 256; integers must not round the discount."""
