@@ -40,9 +40,8 @@ class WeightedMean(struct.PyTreeNode):
 
     def value(self) -> Array:
         """`total / weight`, and 0 where nothing was weighed."""
-        return jnp.where(
-            self.weight > 0, self.total / jnp.where(self.weight > 0, self.weight, 1), 0
-        )
+        weighed = self.weight != 0
+        return jnp.where(weighed, self.total / jnp.where(weighed, self.weight, 1), 0)
 
     def __add__(self, other: WeightedMean) -> WeightedMean:
         return WeightedMean(

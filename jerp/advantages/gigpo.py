@@ -13,7 +13,6 @@ from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 from jax import lax
 
@@ -27,7 +26,7 @@ from jerp.ops.checks import (
     check_finite,
     check_ids,
     check_prefix,
-    check_values,
+    check_settings,
 )
 from jerp.ops.compensated import compensated_returns
 from jerp.ops.segments import dense_group_ids, group_max, of_group
@@ -155,7 +154,7 @@ def gigpo_advantages(
         task_id=(task_id, "B", int),
         anchor=(anchor, "B T", int),
     )
-    _check_settings(
+    poison = _check_settings(
         discount, step_weight, episode_scale, step_scale, weighting, epsilon
     )
     check_prefix("mask", mask)
@@ -168,9 +167,9 @@ def gigpo_advantages(
         group_id,
         task_id,
         anchor,
-        discount,
-        step_weight,
-        epsilon,
+        discount + poison,
+        step_weight + poison,
+        epsilon + poison,
         num_groups=num_groups,
         episode_scale=episode_scale,
         step_scale=step_scale,
@@ -295,21 +294,22 @@ def _check_settings(
     step_scale: str,
     weighting: str,
     epsilon: ArrayLike,
-) -> None:
+) -> ArrayLike:
     check_choice("weighting", weighting, get_args(Weighting))
     check_choice("episode_scale", episode_scale, get_args(Scale))
     check_choice("step_scale", step_scale, get_args(Scale))
-    check_values("epsilon", epsilon, lambda v: v >= 0, ">= 0")
-    check_values("discount", discount, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
-    check_values(
-        "step_weight",
-        step_weight,
-        lambda v: (v >= 0) & np.isfinite(v),
-        "a finite number >= 0",
-    )
     if weighting == "step" and episode_scale == "batch_std":
         raise ConfigError(
             'weighting="step" weighs within groups, and episode_scale="batch_std" is '
             'not of a group: choose weighting="trajectory", or the scale "std", "max" '
             'or "none"'
         )
+    return check_settings(
+        epsilon=(epsilon, lambda v: v >= 0, ">= 0"),
+        discount=(discount, lambda v: (v >= 0) & (v <= 1), "in [0, 1]"),
+        step_weight=(
+            step_weight,
+            lambda v: (v >= 0) & (v < jnp.inf),
+            "a finite number >= 0",
+        ),
+    )

@@ -22,6 +22,7 @@ from jerp.ops.checks import (
     check_axes,
     check_choice,
     check_ids,
+    check_settings,
     check_values,
 )
 from jerp.ops.segments import (
@@ -146,7 +147,7 @@ def group_relative_advantages(
     check_axes(
         returns=(returns, "N"), group_id=(group_id, "N", int), mask=(mask, "N", bool)
     )
-    _check_settings(baseline, scale, ddof, epsilon, min_group_size, num_groups)
+    poison = _check_settings(baseline, scale, ddof, epsilon, min_group_size, num_groups)
     _check_weight(weight, mask, baseline, scale, ddof)
     check_values("returns", returns, _is_return, _SIZES, mask=mask)
     check_ids("group_id", group_id, mask, size=num_groups)
@@ -156,7 +157,7 @@ def group_relative_advantages(
         group_id,
         mask,
         weight,
-        epsilon,
+        epsilon + poison,
         num_groups=num_groups,
         baseline=baseline,
         scale=scale,
@@ -285,13 +286,15 @@ def _check_settings(
     epsilon: ArrayLike,
     min_group_size: int,
     num_groups: int,
-) -> None:
+) -> ArrayLike:
     check_choice("baseline", baseline, get_args(Baseline))
     check_choice("scale", scale, get_args(Scale))
-    check_values("ddof", ddof, lambda v: (v == 0) | (v == 1), "0 or 1")
-    check_values("epsilon", epsilon, lambda v: v >= 0, ">= 0")
-    check_values("min_group_size", min_group_size, lambda v: v >= 2, ">= 2")
-    check_values("num_groups", num_groups, lambda v: v >= 1, ">= 1")
+    return check_settings(
+        ddof=(ddof, lambda v: (v == 0) | (v == 1), "0 or 1"),
+        epsilon=(epsilon, lambda v: v >= 0, ">= 0"),
+        min_group_size=(min_group_size, lambda v: v >= 2, ">= 2"),
+        num_groups=(num_groups, lambda v: v >= 1, ">= 1"),
+    )
 
 
 def _check_weight(

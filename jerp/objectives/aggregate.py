@@ -19,7 +19,7 @@ from jerp.ops.checks import (
     check_axes,
     check_choice,
     check_finite,
-    check_values,
+    check_settings,
 )
 from jerp.ops.masked import masked_mean, masked_sum
 from jerp.records import WeightedMean
@@ -96,7 +96,7 @@ def aggregate_loss(
       4.0
     """
     check_axes(loss=(loss, "B L"), mask=(mask, "B L", bool))
-    _check_constant(aggregation, constant)
+    poison = _check_constant(aggregation, constant)
     check_any("mask", mask)
     check_finite("loss", loss, mask)
     if aggregation == "token_mean":
@@ -106,11 +106,12 @@ def aggregate_loss(
     if aggregation == "sequence_mean_token_mean":
         means = masked_mean(loss, mask, axis=1)
         return WeightedMean(total=jnp.sum(means), weight=sequences)
-    weight = sequences if constant is None else jnp.multiply(constant, sequences)
-    return WeightedMean(total=masked_sum(loss, mask), weight=weight)
+    if constant is not None:
+        sequences = jnp.multiply(jnp.add(constant, poison), sequences)
+    return WeightedMean(total=masked_sum(loss, mask), weight=sequences)
 
 
-def _check_constant(aggregation: str, constant: ArrayLike | None) -> None:
+def _check_constant(aggregation: str, constant: ArrayLike | None) -> ArrayLike:
     check_choice("aggregation", aggregation, get_args(Aggregation))
     if aggregation != "sum_over_constant":
         if constant is not None:
@@ -124,4 +125,5 @@ def _check_constant(aggregation: str, constant: ArrayLike | None) -> None:
             "got None. Give the longest length a sequence can have"
         )
     else:
-        check_values("constant", constant, lambda v: v > 0, "> 0")
+        return check_settings(constant=(constant, lambda v: v > 0, "> 0"))
+    return 0.0

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jerp.objectives.value import value_loss
-from jerp.ops.checks import check_any, check_finite, check_values, concrete
+from jerp.ops.checks import check_any, check_finite, check_settings, concrete
 from jerp.ops.masked import masked_sum
 from jerp.ops.masked import standardize as standardized
 from jerp.ops.segments import dense_group_ids, group_deviations, group_sum, of_group
@@ -73,7 +73,7 @@ def awr_weights(
       [1.0, 20.0, 0.5]
     """
     chex.assert_equal_shape([advantage, mask])
-    _check_bounds(temperature, min_weight, max_weight)
+    poison = _check_bounds(temperature, min_weight, max_weight)
     check_finite("advantage", advantage, mask)
     check_any("mask", mask)
     advantage = jnp.asarray(advantage, jnp.float32)
@@ -84,7 +84,8 @@ def awr_weights(
     weight = jnp.exp(jnp.minimum(exponent, ceiling))
     # Not where it is below: a NaN would then weigh the most.
     weight = jnp.where(exponent >= ceiling, max_weight, weight)
-    return lax.stop_gradient(jnp.where(mask, jnp.maximum(weight, min_weight), 0))
+    weight = jnp.maximum(weight, min_weight) + poison
+    return lax.stop_gradient(jnp.where(mask, weight, 0))
 
 
 def weighted_policy_loss(log_prob: Array, weight: Array, mask: Array) -> LossOutput:
@@ -275,10 +276,13 @@ def effective_sample_size(weight: Array, mask: Array) -> Array:
 
 def _check_bounds(
     temperature: ArrayLike, min_weight: ArrayLike, max_weight: ArrayLike
-) -> None:
-    check_values("temperature", temperature, lambda v: v > 0, "> 0")
-    check_values("min_weight", min_weight, lambda v: v >= 0, ">= 0")
-    floor = concrete(min_weight)
-    if floor is not None:
-        expected = f"> min_weight = {floor}"
-        check_values("max_weight", max_weight, lambda v: v > floor, expected)
+) -> ArrayLike:
+    return check_settings(
+        temperature=(temperature, lambda v: v > 0, "> 0"),
+        min_weight=(min_weight, lambda v: v >= 0, ">= 0"),
+        max_weight=(
+            max_weight if concrete(min_weight) is not None else None,
+            lambda v: v > min_weight,
+            f"> min_weight = {min_weight}",
+        ),
+    )

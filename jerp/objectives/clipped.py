@@ -20,7 +20,7 @@ from jerp.ops.checks import (
     check_any,
     check_axes,
     check_choice,
-    check_values,
+    check_settings,
     concrete,
 )
 from jerp.ops.masked import masked_mean, safe_exp
@@ -148,7 +148,7 @@ def clipped_policy_loss(
       0.5
     """
     check_axes(mask=(mask, "B L", bool))
-    _check_ranges(clip_low, clip_high, dual_clip, max_importance, kl_weight)
+    poison = _check_ranges(clip_low, clip_high, dual_clip, max_importance, kl_weight)
     _check_choices(form, ratio, dual_clip, reference_log_prob, kl_weight)
     check_any("mask", mask)
     arrays = {
@@ -162,7 +162,7 @@ def clipped_policy_loss(
     real, invalid = real_entries(mask, **given)
     log_prob = real.pop("log_prob")
     real = lax.stop_gradient(real)
-    old, advantage = real["old_log_prob"], real["advantage"]
+    old, advantage = real["old_log_prob"], real["advantage"] + poison
     ratios = _ratios(log_prob, old, mask, ratio)
     if form == "ppo":
         loss, metrics = _ppo(ratios, advantage, clip_low, clip_high, dual_clip)
@@ -272,13 +272,14 @@ def _check_ranges(
     dual_clip: ArrayLike | None,
     max_importance: ArrayLike,
     kl_weight: ArrayLike,
-) -> None:
-    check_values("clip_low", clip_low, lambda v: v >= 0, ">= 0")
-    check_values("clip_high", clip_high, lambda v: v >= 0, ">= 0")
-    if dual_clip is not None:
-        check_values("dual_clip", dual_clip, lambda v: v > 1, "> 1")
-    check_values("max_importance", max_importance, lambda v: v > 0, "> 0")
-    check_values("kl_weight", kl_weight, lambda v: v >= 0, ">= 0")
+) -> ArrayLike:
+    return check_settings(
+        clip_low=(clip_low, lambda v: v >= 0, ">= 0"),
+        clip_high=(clip_high, lambda v: v >= 0, ">= 0"),
+        dual_clip=(dual_clip, lambda v: v > 1, "> 1"),
+        max_importance=(max_importance, lambda v: v > 0, "> 0"),
+        kl_weight=(kl_weight, lambda v: v >= 0, ">= 0"),
+    )
 
 
 def _check_choices(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from jerp.ops.checks import check_axes, check_values
+from jerp.ops.checks import check_axes, check_settings, check_values, concrete
 from jerp.typing import Array, ArrayLike
 
 __all__ = ["overlong_filter", "overlong_penalty"]
@@ -46,12 +46,18 @@ def overlong_penalty(
       [0.0, 0.0, -0.5, -1.0, -1.0]
     """
     check_values("length", length, lambda v: v >= 0, ">= 0")
-    check_values("buffer", buffer, lambda v: v > 0, "> 0")
     free = jnp.subtract(max_length, buffer)
-    check_values("max_length - buffer", free, lambda v: v >= 0, ">= 0")
+    poison = check_settings(
+        buffer=(buffer, lambda v: v > 0, "> 0"),
+        max_length=(
+            max_length if concrete(buffer) is not None else free,
+            lambda v: v >= (0 if v is free else buffer),
+            f"at least buffer = {buffer}",
+        ),
+    )
     # An unsigned or narrow length would wrap around in the difference.
     tokens = jnp.asarray(length).astype(jnp.float32)
-    penalty = jnp.clip((free - tokens) / buffer, -1, 0)
+    penalty = jnp.clip((free - tokens) / buffer, -1, 0) + poison
     return jnp.where(tokens >= 0, penalty, jnp.nan)
 
 

@@ -11,7 +11,7 @@ from jax import lax
 
 from jerp.errors import ConfigError
 from jerp.objectives.entries import entry_mean, real_entries
-from jerp.ops.checks import check_any, check_values
+from jerp.ops.checks import check_any, check_settings
 from jerp.records import LossOutput
 from jerp.typing import Array, ArrayLike
 
@@ -71,12 +71,11 @@ def value_loss(
         raise ConfigError(
             f"old_value, clip: expected both or neither, got {given} alone"
         )
-    if clip is not None:
-        check_values("clip", clip, lambda v: v > 0, "> 0")
+    poison = check_settings(clip=(clip, lambda v: v > 0, "> 0"))
     check_any("mask", mask)
     old = {} if old_value is None else {"old_value": old_value}
     real, invalid = real_entries(mask, value=value, target=target, **old)
-    error = jnp.square(real["value"] - lax.stop_gradient(real["target"]))
+    error = jnp.square(real["value"] + poison - lax.stop_gradient(real["target"]))
     metrics = {"invalid": entry_mean(invalid, mask)}
     if clip is not None:
         bound = lax.stop_gradient(_error_at_the_bound(real, clip))

@@ -24,6 +24,7 @@ __all__ = [
     "check_finite",
     "check_ids",
     "check_prefix",
+    "check_settings",
     "check_values",
     "concrete",
 ]
@@ -96,6 +97,32 @@ def check_values(
     if wrong.any():
         first = seen[wrong].flat[0].item()
         raise InputError(f"{name}: expected {expected}, got {first}{_where(wrong)}")
+
+
+def check_settings(
+    **settings: tuple[ArrayLike | None, Callable[[Any], Any], str],
+) -> ArrayLike:
+    """Raises `InputError` unless each number is in its range; `None` is none.
+
+    Args:
+      **settings: the value, what holds for it, and that in words.
+
+    Returns:
+      A number to add to the answer: 0, or NaN where only the device sees a value out of
+      range, which must not pass for one that is in it.
+
+    Example:
+      >>> check_settings(discount=(0.9, lambda v: v <= 1, "at most 1"))
+      0.0
+    """
+    poison: ArrayLike = 0.0
+    for name, (value, holds, expected) in settings.items():
+        if value is None:
+            continue
+        check_values(name, value, holds, expected)
+        if concrete(value) is None:
+            poison = jnp.where(holds(value), poison, jnp.nan)
+    return poison
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

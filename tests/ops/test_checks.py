@@ -13,6 +13,7 @@ from jerp.ops.checks import (
     check_finite,
     check_ids,
     check_prefix,
+    check_settings,
     check_values,
     concrete,
 )
@@ -137,6 +138,20 @@ def test_a_constant_is_seen_while_a_function_is_traced():
 def test_concrete():
     assert concrete(jnp.arange(2)).tolist() == [0, 1]
     assert jax.jit(lambda x: jnp.bool_(concrete(x) is None))(1.0)
+
+
+def test_settings_out_of_range_are_refused_or_poison_the_answer():
+    def answer(x, limit):
+        return x + check_settings(
+            limit=(limit, lambda v: v > 0, "> 0"), unused=(None, positive, "> 0")
+        )
+
+    assert answer(1.0, 2.0) == 1.0
+    with pytest.raises(InputError, match=r"^limit: expected > 0, got -2.0$"):
+        answer(1.0, -2.0)
+    traced = jax.jit(answer)
+    assert traced(1.0, 2.0) == 1.0
+    assert np.isnan(traced(1.0, -2.0)) and np.isnan(traced(1.0, np.nan))
 
 
 def test_axes_are_named_by_letter_and_type():
