@@ -17,6 +17,8 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     """A subpackage, or else a name of `jerp.api`."""
+    if name == "__all__":
+        return import_module("jerp.api").__all__
     if name.startswith("_"):
         raise AttributeError(f"module 'jerp' has no attribute {name!r}")
     if find_spec(f"jerp.{name}") is not None:
@@ -30,4 +32,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *import_module("jerp.api").__all__])
+    return sorted(["__version__", "api", *import_module("jerp.api").__all__])

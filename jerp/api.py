@@ -12,6 +12,7 @@ from jerp.errors import (
     ConfigError,
     InputError,
     JerpError,
+    ShapeError,
     TrajectoryError,
     UnknownNameError,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "LossOutput",
     "Outcome",
     "PassSurface",
+    "ShapeError",
     "Statistic",
     "SurfaceMean",
     "Trajectory",

@@ -23,10 +23,12 @@ from jerp.ops.checks import (
     check_any,
     check_axes,
     check_choice,
+    check_count,
     check_finite,
     check_ids,
     check_prefix,
     check_settings,
+    check_values,
 )
 from jerp.ops.compensated import compensated_returns
 from jerp.ops.segments import dense_group_ids, group_max, of_group
@@ -99,7 +101,8 @@ def gigpo_advantages(
         answer (`Outcome.INFRASTRUCTURE`), which then enters nothing.
       group_id: `[B]` int32 in [0, G), comparison group of the episode.
       task_id: `[B]` int32, any numbers.
-      anchor: `[B, T]` int32, equal iff the same state: see `anchor_ids`.
+      anchor: `[B, T]` int32, at least 0, equal iff the same state: see `anchor_ids`,
+        whose padding of -1 is refused in a real step.
       num_groups: G, static.
       discount: `gamma`, in [0, 1], of the step term.
       step_weight: `omega`, at least 0; 1 in the paper.
@@ -157,10 +160,15 @@ def gigpo_advantages(
     poison = _check_settings(
         discount, step_weight, episode_scale, step_scale, weighting, epsilon
     )
+    reward, mask, group_id, task_id, anchor = map(
+        jnp.asarray, (reward, mask, group_id, task_id, anchor)
+    )
     check_prefix("mask", mask)
     check_any("mask", mask)
     check_finite("reward", reward, mask)
+    check_count("num_groups", num_groups)
     check_ids("group_id", group_id, jnp.any(mask, axis=1), size=num_groups)
+    check_values("anchor", anchor, lambda v: v >= 0, ">= 0 in real steps", mask=mask)
     return _advantages(
         reward,
         mask,

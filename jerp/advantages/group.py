@@ -21,6 +21,7 @@ from jerp.ops.checks import (
     check_any,
     check_axes,
     check_choice,
+    check_count,
     check_ids,
     check_settings,
     check_values,
@@ -143,10 +144,12 @@ def group_relative_advantages(
       >>> a.value.tolist(), a.dead.tolist(), float(a.dead_share)
       ([1.0, -1.0, 0.0, 0.0], [False, True], 0.5)
     """
-    returns = jnp.asarray(returns, jnp.float32)
     check_axes(
         returns=(returns, "N"), group_id=(group_id, "N", int), mask=(mask, "N", bool)
     )
+    returns = jnp.asarray(returns, jnp.float32)
+    group_id, mask = jnp.asarray(group_id), jnp.asarray(mask)
+    weight = None if weight is None else jnp.asarray(weight, jnp.float32)
     poison = _check_settings(baseline, scale, ddof, epsilon, min_group_size, num_groups)
     _check_weight(weight, mask, baseline, scale, ddof)
     check_values("returns", returns, _is_return, _SIZES, mask=mask)
@@ -289,11 +292,11 @@ def _check_settings(
 ) -> ArrayLike:
     check_choice("baseline", baseline, get_args(Baseline))
     check_choice("scale", scale, get_args(Scale))
+    check_count("num_groups", num_groups)
+    check_count("min_group_size", min_group_size, least=2)
     return check_settings(
         ddof=(ddof, lambda v: (v == 0) | (v == 1), "0 or 1"),
         epsilon=(epsilon, lambda v: v >= 0, ">= 0"),
-        min_group_size=(min_group_size, lambda v: v >= 2, ">= 2"),
-        num_groups=(num_groups, lambda v: v >= 1, ">= 1"),
     )
 
 

@@ -16,8 +16,8 @@ def policy_entropy(logits: Array, mask: Array, *, legal: Array | None = None) ->
 
         H_it = - sum_v p_itv log p_itv,   p = softmax of the legal logits
 
-    `aggregate_loss` makes a bonus of it: `loss - entropy_weight * entropy`, with the
-    same aggregation as the loss.
+    `aggregate_loss` makes a bonus of it: with the same aggregation as the loss,
+    `loss.total - entropy_weight * entropy.total` is what to differentiate.
 
     Args:
       logits: `[B, L, V]` float. Padding and illegal entries may hold anything.

@@ -21,8 +21,10 @@ __all__ = [
     "check_any",
     "check_axes",
     "check_choice",
+    "check_count",
     "check_finite",
     "check_ids",
+    "check_int32",
     "check_prefix",
     "check_settings",
     "check_values",
@@ -57,18 +59,36 @@ def check_axes(**arguments: tuple[Any, str] | tuple[Any, str, type]) -> None:
     length: dict[str, int] = {}
     for name, (x, axes, *kinds) in arguments.items():
         letters, shape = axes.split(), np.shape(x)
-        for letter, size in zip(letters, shape, strict=False):
-            length.setdefault(letter, size)
+        if len(shape) == len(letters):
+            for letter, size in zip(letters, shape, strict=True):
+                length.setdefault(letter, size)
         if shape != tuple(length.get(letter, -1) for letter in letters):
-            sizes = ", ".join(str(length.get(letter, letter)) for letter in letters)
-            raise ShapeError(
-                f"{name}: expected axes [{', '.join(letters)}] = [{sizes}], "
-                f"got {list(shape)}"
-            )
+            raise ShapeError(_axes_message(name, shape, letters, length))
         for kind in kinds:
-            found = jnp.result_type(x)
+            found = getattr(x, "dtype", None) or np.asarray(x).dtype
             if not jnp.issubdtype(found, jnp.bool_ if kind is bool else jnp.integer):
                 raise ShapeError(f"{name}: expected type {kind.__name__}, got {found}")
+            if kind is int:
+                check_int32(name, x)
+
+
+def check_int32(name: str, x: ArrayLike) -> None:
+    """Raises `InputError` if an integer is seen that int32 cannot hold.
+
+    JAX keeps the low 32 bits without a word, and two ids become one.
+
+    Example:
+      >>> check_int32("task_id", np.array([7, 2**31 - 1]))
+    """
+    seen = concrete(x)
+    if seen is None or seen.dtype.itemsize < 4 or seen.dtype == np.int32:
+        return
+    wrong = (seen > np.iinfo(np.int32).max) | (seen < np.iinfo(np.int32).min)
+    if wrong.any():
+        raise InputError(
+            f"{name}: expected int32, got {seen[wrong].flat[0].item()}{_where(wrong)}. "
+            "Number the ids, as `np.unique(x, return_inverse=True)` does"
+        )
 
 
 def check_values(
@@ -93,7 +113,10 @@ def check_values(
     seen, real = concrete(value), concrete(True if mask is None else mask)
     if seen is None or real is None:
         return
-    wrong = real & ~np.asarray(holds(seen))
+    try:
+        wrong = real & ~np.asarray(holds(seen))
+    except TypeError as error:
+        raise InputError(f"{name}: expected {expected}, got {value!r}") from error
     if wrong.any():
         first = seen[wrong].flat[0].item()
         raise InputError(f"{name}: expected {expected}, got {first}{_where(wrong)}")
@@ -132,7 +155,21 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
       >>> check_choice("scale", "std", ("std", "none"))
     """
     if value not in choices:
-        raise UnknownNameError(name, value, choices)
+        raise UnknownNameError(name, str(value), choices)
+
+
+def check_count(name: str, value: int, *, least: int = 1) -> None:
+    """Raises `InputError` unless `value` is a whole number that a shape can have.
+
+    Example:
+      >>> check_count("num_groups", 4)
+    """
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not (whole and least <= value < 2**31):
+        raise InputError(
+            f"{name}: expected a whole number >= {least}, known before tracing, got "
+            f"{value!r}"
+        )
 
 
 def check_finite(name: str, x: ArrayLike, mask: ArrayLike) -> None:
@@ -190,6 +227,18 @@ def check_any(name: str, mask: ArrayLike) -> None:
             f"{name}: expected at least one real entry, got none of {seen.size}. Skip "
             "the batch"
         )
+
+
+def _axes_message(
+    name: str, shape: tuple[int, ...], letters: list[str], length: dict[str, int]
+) -> str:
+    expected = f"[{', '.join(letters)}]"
+    if any(letter in length for letter in letters):
+        sizes = ", ".join(str(length.get(letter, letter)) for letter in letters)
+        expected += f" = [{sizes}]"
+    batch = len(shape) == len(letters) + 1
+    hint = ". For a batch of them use jax.vmap" if batch else ""
+    return f"{name}: expected axes {expected}, got {list(shape)}{hint}"
 
 
 def _where(wrong: np.ndarray) -> str:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from flax import struct
 from jax import lax
 
+from jerp.ops.checks import check_axes
 from jerp.ops.masked import safe_sqrt
 from jerp.typing import Array, ArrayLike
 
@@ -82,10 +83,11 @@ def dense_group_ids(*keys: ArrayLike, mask: ArrayLike) -> GroupIds:
       >>> ids.index.tolist(), int(ids.count)
       ([1, 0, 1, 2], 3)
     """
+    check_axes(
+        **{f"keys[{i}]": (key, "N", int) for i, key in enumerate(keys)},
+        mask=(mask, "N", bool),
+    )
     columns, counts = [jnp.asarray(key) for key in keys], jnp.asarray(mask)
-    chex.assert_rank([*columns, counts], 1)
-    chex.assert_equal_shape([*columns, counts])
-    chex.assert_type([*columns, counts], [int] * len(columns) + [bool])
     number = counts.shape[0]
     if number == 0:
         return GroupIds(index=jnp.zeros(0, jnp.int32), count=jnp.int32(0))

@@ -308,8 +308,8 @@ def test_an_all_masked_batch():
         ({"ddof": 2}, InputError, "ddof: expected 0 or 1, got 2"),
         ({"epsilon": -1e-6}, InputError, "epsilon: expected >= 0, got -1e-06"),
         ({"epsilon": np.nan}, InputError, "epsilon: expected >= 0, got nan"),
-        ({"min_group_size": 1}, InputError, "min_group_size: expected >= 2, got 1"),
-        ({"num_groups": 0}, InputError, "num_groups: expected >= 1, got 0"),
+        ({"min_group_size": 1}, InputError, "min_group_size: .* number >= 2"),
+        ({"num_groups": 0}, InputError, "num_groups: .* number >= 1"),
         (
             {"weight": WEIGHT, "baseline": "leave_one_out"},
             ConfigError,
