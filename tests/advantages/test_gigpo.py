@@ -377,3 +377,13 @@ def test_one_trace_a_shape():
     trace(*SMALL, weighting="step")
     with pytest.raises(AssertionError, match="2 times"):
         trace(*SMALL, num_groups=5)
+
+
+def test_padding_anchors_and_wide_ids_are_refused():
+    batch = [np.array(x) for x in SMALL]
+    batch[4][0, 0] = -1
+    with pytest.raises(ValueError, match=r"^anchor: expected >= 0 in real steps, got"):
+        gigpo_advantages(*batch, num_groups=4)
+    wide = TASK.astype(np.int64) + 2**32
+    with pytest.raises(ValueError, match=r"^task_id: expected int32, got 42949"):
+        gigpo_advantages(*SMALL[:3], wide, SMALL[4], num_groups=4)

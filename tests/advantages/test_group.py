@@ -379,3 +379,13 @@ def test_ids_of_a_narrow_type_are_in_range_of_as_many_groups_as_there_are(kind):
         found, expected = run(RETURNS, group_id, MASK), run(*ROWS)
         assert int(found.num_invalid) == 0
         np.testing.assert_array_equal(found.value, expected.value)
+
+
+def test_lists_are_taken_and_traced_or_odd_counts_refused():
+    found = group_relative_advantages([1.0, 0.0], [0, 0], [True, True], num_groups=1)
+    np.testing.assert_allclose(found.value, [1, -1], atol=1e-5)
+    for scale in (None, 3):
+        with pytest.raises(ValueError, match="unknown scale"):
+            group_relative_advantages(*ROWS, num_groups=4, scale=scale)
+    with pytest.raises(ValueError, match=r"^mask: expected type bool, got int"):
+        group_relative_advantages([1.0], [0], [1], num_groups=1)

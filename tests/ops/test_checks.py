@@ -184,7 +184,7 @@ def test_axes_are_named_by_letter_and_type():
         ({"mask": (reward, "B T", bool)}, "mask: expected type bool, got float"),
         ({"group_id": (reward[0], "B", int)}, "group_id: expected type int, got float"),
     ):
-        with pytest.raises(ShapeError, match=message):
+        with pytest.raises(InputError, match=message):
             check_axes(**arguments)
     traced = jax.jit(lambda x: check_axes(x=(x, "N")) or x)
     with pytest.raises(ShapeError, match=r"x: expected axes \[N\], got \[2, 2\]"):
