@@ -119,8 +119,10 @@ def read_outcomes(path: Path | str, *, extra: Sequence[str] = ()) -> OutcomeTabl
       path: a file whose name ends in .csv (with a header, separated by commas), .jsonl
         (an object a line) or .parquet (needs the extra `parquet`). Text is UTF-8, with
         or without a byte order mark. The columns, in any order, among any others:
-        `task` and `sample`: text or numbers, 3 and 3.0 and "3" being the same;
-        `spent`: a finite number >= 0, which only INFRASTRUCTURE may lack;
+        `task` and `sample`: text or numbers; 3 and 3.0 are the same, whether they are
+        numbers or texts, while 03 and 3e0 are texts of their own;
+        `spent`: a finite number >= 0, which only INFRASTRUCTURE may lack; what float32
+        takes for 0 or for infinity is refused;
         `outcome`: a name of `jerp.typing.Outcome` in any case, its number, or true
         (SUCCESS) or false (FAILURE);
         `horizon`, optional: a finite number >= 0, the budget that the run was given.

@@ -59,16 +59,10 @@ def read_blocks(
       InputError: a column is missing, or the name ends in something unknown.
       MissingExtraError: a Parquet file, and pyarrow is not installed.
     """
-    if path.is_dir():
-        raise StorageError(f"{path}: expected a file, found a folder; name a file")
-    read = _READERS.get(path.suffix.lower())
-    if read is None:
-        raise InputError(
-            f"{path}: expected a name that ends in {', '.join(_READERS)}, got "
-            f"{path.suffix!r}; rename the file, or convert it to one of these"
-        )
     try:
-        yield from read(path, required, optional)
+        if path.is_dir():
+            raise StorageError(f"{path}: expected a file, found a folder; name a file")
+        yield from _reader(path)(path, required, optional)
     except JerpError:
         raise
     except FileNotFoundError as error:
@@ -83,13 +77,24 @@ def read_blocks(
         raise StorageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
+def _reader(path: Path) -> Callable[[Path, Sequence[str], str], Iterator[Block]]:
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        raise InputError(
+            f"{path}: expected a name that ends in {', '.join(_READERS)}, got "
+            f"{path.suffix!r}; rename the file, or convert it to one of these"
+        )
+    return read
+
+
 def _csv_blocks(path: Path, required: Sequence[str], optional: str) -> Iterator[Block]:
-    with open(path, encoding="utf-8-sig", newline="") as file:
+    with open(path, encoding="utf-8-sig", newline="\n") as file:
         rows = csv.reader(file, strict=True)
         try:
             header = [name.strip() for name in next(rows, [])]
             if not header:
                 return
+            _check_commas(path, header)
             names = _wanted(f"{path}, line 1", header, required, optional)
             at = {name: header.index(name) for name in names}
             kept, numbers = [], []
@@ -111,8 +116,26 @@ def _csv_blocks(path: Path, required: Sequence[str], optional: str) -> Iterator[
                 yield _csv_block(path, kept, numbers, at)
         except csv.Error as error:
             raise StorageError(
-                f"{path}, line {rows.line_num}: not CSV ({error}); mend the line"
+                f"{path}, line {rows.line_num}: {_not_csv(error)}"
             ) from error
+
+
+def _check_commas(path: Path, header: Sequence[str]) -> None:
+    """Refuses a header that is one name only because other signs separate it."""
+    if len(header) == 1 and (found := set(header[0]) & set(";\t|")):
+        raise StorageError(
+            f"{path}, line 1: expected values separated by commas, got one value with "
+            f"{min(found)!r} in it; separate the values by commas"
+        )
+
+
+def _not_csv(error: csv.Error) -> str:
+    if "new-line character" in str(error):
+        return (
+            "expected lines that end at a newline, got a carriage return inside of "
+            "one; save the file with newlines, or put such a value in double quotes"
+        )
+    return f"not CSV ({error}); mend the line"
 
 
 def _csv_block(
@@ -154,11 +177,16 @@ def _jsonl_block(
 
 def _json_object(where: str, line: str) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = json.loads(line, object_pairs_hook=_once)
+    except _RepeatedKeyError as error:
+        raise InputError(
+            f"{where}: expected each key once, got {error.args[0]!r} twice in one "
+            "object; take one of them out"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise StorageError(
-            f"{where}: not JSON ({error}); expected one object a line, mend the line "
-            "or take it out"
+            f"{where}: not JSON ({_place(error)}); expected one object a line, mend "
+            "the line or take it out"
         ) from error
     if not isinstance(row, dict):
         raise StorageError(
@@ -166,6 +194,26 @@ def _json_object(where: str, line: str) -> dict[str, Any]:
             'run as {"task": ..., "sample": ..., "spent": ..., "outcome": ...}'
         )
     return row
+
+
+class _RepeatedKeyError(Exception):
+    """A key that an object has twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs; JSON would let the last of equal keys win."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
+    return row
+
+
+def _place(error: Exception) -> str:
+    """What is wrong and at which column; the line is the file's, not the parser's."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, column {error.pos + 1}"
+    return str(error)
 
 
 def _refuse_keys(
@@ -221,11 +269,11 @@ def _wanted(
 ) -> list[str]:
     """The columns to read; refuses what lacks or repeats one of them."""
     names = [*dict.fromkeys(required)]
+    spare = {each.lower(): each for each in found if each not in (*names, optional)}
     for name in names:
         if name not in found:
-            lowered = {each.lower(): each for each in found}
-            near = difflib.get_close_matches(name, lowered, n=1, cutoff=0.5)
-            advice = f"rename {lowered[near[0]]!r} to it" if near else "add it"
+            near = difflib.get_close_matches(name.lower(), spare, n=1, cutoff=0.5)
+            advice = f"rename {spare[near[0]]!r} to it" if near else "add it"
             raise InputError(
                 f"{where}: expected a column {name!r}, got "
                 f"{', '.join(map(repr, found))[:200]}; {advice}. Needed are "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,20 @@ OUTCOME_WORDS = {
     "false": int(Outcome.FAILURE),
 }
 
+FLOAT32_LIMITS = tuple(
+    map(float, (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
+)
+"""Between them a number > 0 is neither nothing nor infinite in float32."""
+
+_WHOLE = re.compile(r"(0|-?[1-9][0-9]*)\.0")
+"""Whole numbers as pandas writes them in a column that has a gap somewhere."""
+
 
 class Interned:
     """Names with an index each, in order of first appearance.
 
     Attributes:
-      names: the texts, without the blanks around them; the number 3.0 is "3".
+      names: the texts, without the blanks around them; 3.0, number or text, is "3".
     """
 
     def __init__(self) -> None:
@@ -66,7 +75,7 @@ class Interned:
 def number(
     block: Block, column: str, *, may_lack: np.ndarray | None = None
 ) -> np.ndarray:
-    """A column of finite numbers >= 0, `[R]` float64.
+    """A column of numbers >= 0 that float32 can hold, `[R]` float64.
 
     Args:
       block: the rows.
@@ -78,14 +87,18 @@ def number(
       InputError: a cell is empty and may not be, or is no such number.
     """
     cells = block.columns[column]
+    least, most = FLOAT32_LIMITS
     out = np.empty(len(cells))
     for i, cell in enumerate(cells):
         out[i] = _number(cell)
-        if 0 <= out[i] < math.inf:
+        if out[i] == 0 or least <= out[i] <= most:
             continue
         if may_lack is None or not may_lack[i] or not _is_empty(cell):
             excuse = "" if may_lack is None else " (only infrastructure may lack it)"
-            raise block.refusal(i, column, f"a finite number >= 0{excuse}")
+            size = ""
+            if 0 < out[i] < math.inf:
+                size = f", 0 or from {least:.2g} to {most:.2g}; use another unit"
+            raise block.refusal(i, column, f"a finite number >= 0{size}{excuse}")
     return out
 
 
@@ -114,7 +127,9 @@ def _is_empty(cell: Any) -> bool:
 def _name(cell: Any) -> str:
     """The text of a cell, empty for what names nothing."""
     if isinstance(cell, str):
-        return cell.strip()
+        text = cell.strip()
+        whole = _WHOLE.fullmatch(text)
+        return whole[1] if whole else text
     if isinstance(cell, float):
         whole = cell.is_integer()
         return str(int(cell) if whole else cell) if math.isfinite(cell) else ""
@@ -123,8 +138,8 @@ def _name(cell: Any) -> str:
 
 def _number(cell: Any) -> float:
     """The cell as a number, NaN for what is none."""
-    if isinstance(cell, bool):
-        return math.nan
+    if isinstance(cell, bool) or (isinstance(cell, str) and "_" in cell):
+        return math.nan  # Python's 1_0 is nobody else's number.
     try:
         return float(cell)
     except (TypeError, ValueError, OverflowError):

@@ -126,6 +126,40 @@ def test_a_task_is_the_same_as_text_and_as_a_number(tmp_path):
     assert read_outcomes(path).tasks == ("2.5", "1")
 
 
+def test_whole_numbers_are_the_same_in_either_plain_form(tmp_path):
+    names = ["3", "3.0", " 3.0 ", "-7", "-7.0", "0.0", "0"]
+    path = written(tmp_path, csv_text([(n, i, 1, 1) for i, n in enumerate(names)]))
+    assert read_outcomes(path).tasks == ("3", "-7", "0")
+    names = ["03", "03.0", "3e0", "3.00", "3.", "+3", "-0.0", "1.5", "v1.0", "3.0.0"]
+    path = written(tmp_path, csv_text([(n, i, 1, 1) for i, n in enumerate(names)]))
+    assert read_outcomes(path).tasks == tuple(names)
+    long = "123456789012345678901"
+    path = written(tmp_path, csv_text([(f"{long}.0", 0, 1, 1), (long, 1, 1, 1)]))
+    assert read_outcomes(path).tasks == (long,)
+
+
+def test_numbers_at_the_limits_of_float32_are_read(tmp_path):
+    path = written(tmp_path, csv_text([("a", 0, 3.4e38, 1), ("a", 1, 1.2e-38, 1)]))
+    assert read_outcomes(path).spent.tolist() == [3.4e38, 1.2e-38]
+
+
+def test_a_newline_or_a_carriage_return_inside_of_quotes_is_kept(tmp_path):
+    text = HEADER + '"a\rb",0,1,1\n"a\nb",0,1,1\r\nc,0,9,lost\n'
+    path = written(tmp_path, text.replace(",9,lost", ",9,1"))
+    assert read_outcomes(path).tasks == ("a\rb", "a\nb", "c")
+    with pytest.raises(InputError, match=r"line 5, outcome"):
+        read_outcomes(written(tmp_path, text))
+
+
+def test_a_file_that_cannot_be_looked_at_is_refused(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(type(tmp_path), "is_dir", refuse)
+    with pytest.raises(StorageError, match=r"r\.csv: cannot be read: Permission den"):
+        read_outcomes(tmp_path / "r.csv")
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
@@ -178,7 +212,18 @@ def row(**changes):
         ("r.parquet", HEADER, StorageError, "not a whole Parquet file"),
         ("r.csv", row(), InputError, "line 1: expected a column 'task'"),
         ("r.jsonl", csv_text(), StorageError, "line 1: not JSON"),
-        ("r.jsonl", row() + '{"task": \n', StorageError, "line 2: not JSON"),
+        (
+            "r.jsonl",
+            row() + '{"task": \n',
+            StorageError,
+            r"line 2: not JSON \(Expecting value, column \d+\); expected one object",
+        ),
+        (
+            "r.jsonl",
+            row() + '{"task": 1, "spent": 2, "task": 3}\n',
+            InputError,
+            "line 2: expected each key once, got 'task' twice",
+        ),
         ("r.jsonl", "[" * 100_000 + "\n", StorageError, "line 1: not JSON"),
         ("r.jsonl", row() + "[1]\n", StorageError, r"line 2: .* object, got '\[1\]'"),
         ("r.jsonl", row() + '{"task": 1}\n', InputError, "line 2: lacks 'sample'"),
@@ -192,7 +237,26 @@ def row(**changes):
             "r.csv",
             "task,sample,cost,outcome\na,0,1,success\n",
             InputError,
-            "line 1: expected a column 'spent', got 'task', 'sample', 'cost', 'outcom",
+            "line 1: expected a column 'spent', got 'task', 'sample', 'cost', "
+            "'outcome'; add it",
+        ),
+        (
+            "r.csv",
+            "task;sample;spent;outcome\na;0;1;success\n",
+            StorageError,
+            "line 1: expected values separated by commas, .*';' in it; separate",
+        ),
+        (
+            "r.csv",
+            "task\tsample\tspent\toutcome\na\t0\t1\tsuccess\n",
+            StorageError,
+            r"line 1: expected values separated by commas, .*'\\t' in it; separate",
+        ),
+        (
+            "r.csv",
+            csv_text().replace("\n", "\r"),
+            StorageError,
+            "line 1: expected lines that end at a newline, got a carriage return",
         ),
         (
             "r.csv",
@@ -213,6 +277,22 @@ def row(**changes):
         ("r.csv", HEADER + "a,0,inf,4\n", InputError, "got 'inf'"),
         ("r.csv", HEADER + "a,0,,1\n", InputError, "only infrastructure .*got nothing"),
         ("r.csv", HEADER + "a,0,ten,1\n", InputError, "got 'ten'"),
+        ("r.csv", HEADER + "a,0,1_0,1\n", InputError, "spent: .*, got '1_0'"),
+        ("r.csv", HEADER + "a,0,1,0_1\n", InputError, "outcome: .*, got '0_1'"),
+        (
+            "r.csv",
+            HEADER + "a,0,1e300,1\n",
+            InputError,
+            r"line 2, spent: expected .* from 1\.2e-38 to 3\.4e\+38; use another unit",
+        ),
+        ("r.csv", HEADER + "a,0,1e-50,1\n", InputError, "line 2, spent: .*got '1e-50"),
+        ("r.jsonl", row(horizon=1e39), InputError, r"line 1, horizon: .*got 1e\+39"),
+        (
+            "r.csv",
+            HEADER + "3,0,1,1\n3.0,0.0,1,1\n",
+            InputError,
+            "line 3: task '3', sample '0' is there already, in line 2",
+        ),
         ("r.jsonl", row(spent=True), InputError, "line 1, spent: .*got True"),
         ("r.jsonl", row(spent=[1]), InputError, r"got \[1\]"),
         ("r.jsonl", row(spent=10**400), InputError, "got 1000.*"),
