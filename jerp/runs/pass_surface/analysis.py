@@ -238,7 +238,7 @@ def _left_out(
     reasons = {
         "coverage": (
             refused & members,
-            f"a coverage under {number_text(surface.min_coverage)}",
+            f"a coverage under {number_text(surface.min_coverage)} (--min-coverage)",
         ),
         "samples": (
             ~whole & ~refused & members,
@@ -250,7 +250,8 @@ def _left_out(
         names[reason] = [inputs.tasks[i] for i in np.flatnonzero(which)]
         if names[reason]:
             notes.append(
-                f"{about}: {counted(len(names[reason]), 'task')} left out for {words}: "
+                f"{about}: {len(names[reason])} of "
+                f"{counted(int(members.sum()), 'task')} left out for {words}: "
                 f"{listed(names[reason])}"
             )
     return names

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from jerp.errors import ConfigError, InputError
-from jerp.readers.outcomes import SampleArrays
+from jerp.readers.outcomes import OutcomeTable, SampleArrays
 from jerp.runs.pass_surface.agents import Agent, counted
+from jerp.runs.pass_surface.precision import as_written
 from jerp.runs.pass_surface.settings import PassktSettings, number_text
 from jerp.typing import Outcome
 
@@ -24,21 +25,28 @@ NO_LIMIT = 2**31 - 1
 
 
 def nested_horizons(
-    settings: PassktSettings, agents: Sequence[Agent], notes: list[str]
+    settings: PassktSettings,
+    tables: Sequence[OutcomeTable],
+    agents: Sequence[Agent],
+    notes: list[str],
 ) -> tuple[float, ...]:
     """The chosen horizons, or values of `spent`; notes what they cannot show.
 
     Raises:
       InputError: the infrastructure let no run finish.
     """
-    spent = np.sort(np.concatenate([a.runs.spent[a.valid] for a in agents]))
+    spent = np.sort(
+        np.concatenate(
+            [_valid_spent(*each) for each in zip(tables, agents, strict=True)]
+        )
+    )
     if not len(spent):
         raise InputError("every run is infrastructure: there is nothing to estimate")
-    largest = _plain(spent[-1])
+    largest = float(spent[-1])
     chosen = settings.chosen_horizons
     if chosen is None:
-        chosen = tuple(_plain(value) for value in _spread(spent, notes))
-    beyond = [number_text(t) for t in chosen if np.float32(t) > spent[-1]]
+        chosen = tuple(_spread(spent, notes).tolist())
+    beyond = [number_text(t) for t in chosen if t > largest]
     if beyond:
         notes.append(
             f"T = {', '.join(beyond)}: no run spent more than {number_text(largest)} "
@@ -48,16 +56,29 @@ def nested_horizons(
     return chosen
 
 
+def _valid_spent(table: OutcomeTable, agent: Agent) -> np.ndarray:
+    """What the agent's valid runs spent, as the file has it: float32 merges values."""
+    alone = np.isin(np.array(table.tasks), agent.alone)
+    valid = (table.outcome != Outcome.INFRASTRUCTURE) & ~alone[table.task_id]
+    return as_written(table.spent[valid])
+
+
 def _spread(spent: np.ndarray, notes: list[str]) -> np.ndarray:
-    """All distinct values, or so many quantiles, always with the largest."""
+    """All distinct values, or six: quantiles, and others where ties leave fewer."""
     values = np.unique(spent)
     if len(values) <= MOST_HORIZONS:
         return values
     share = np.arange(1, MOST_HORIZONS + 1) / MOST_HORIZONS
     kept = np.unique(np.quantile(spent, share, method="inverted_cdf"))
+    made = f"{len(kept)} quantiles"
+    if missing := MOST_HORIZONS - len(kept):
+        others = np.setdiff1d(values, kept)
+        middle = (np.arange(missing) + 0.5) / missing * len(others)
+        kept = np.union1d(kept, others[middle.astype(int)])
+        made += f", and {missing} more,"
     notes.append(
-        f"horizons: {len(kept)} quantiles of the {len(values)} distinct values of "
-        "spent; --horizons chooses others"
+        f"horizons: {made} of the {len(values)} distinct values of spent; --horizons "
+        "chooses others"
     )
     return kept
 
@@ -165,8 +186,3 @@ def _fewest_valid(agent: Agent, settings: PassktSettings) -> np.ndarray:
     share = valid.astype(np.float32) / np.maximum(number, 1).astype(np.float32)
     covered = (number > 0) & (share >= np.float32(settings.min_coverage)) & (valid > 0)
     return np.where(covered.all(0), valid.min(0), NO_LIMIT)
-
-
-def _plain(value: np.floating) -> float:
-    """The shortest number that is the same in float32."""
-    return float(str(np.float32(value)))

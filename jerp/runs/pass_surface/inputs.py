@@ -21,6 +21,7 @@ from jerp.runs.pass_surface.budgets import (
     nested_horizons,
     rerun_horizons,
 )
+from jerp.runs.pass_surface.precision import check_float32
 from jerp.runs.pass_surface.settings import PassktSettings
 
 __all__ = ["Inputs", "read_inputs"]
@@ -75,7 +76,8 @@ def read_inputs(settings: PassktSettings) -> Inputs:
         horizons = rerun_horizons(settings, agents, notes)
         agents = tuple(at_horizons(agent, horizons) for agent in agents)
     else:
-        horizons = nested_horizons(settings, agents, notes)
+        horizons = nested_horizons(settings, tables, agents, notes)
+    check_float32(settings, tables, horizons)
     return Inputs(
         agents=agents,
         tasks=tasks,

@@ -19,6 +19,9 @@ from jerp.errors import ConfigError
 __all__ = ["PassktSettings", "check_settings", "command", "number_text"]
 
 AUTO = "auto"
+LEAST, MOST = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+"""Normal numbers of float32, in which budgets are compared."""
+
 RESERVED = ("task", "sample", "spent", "outcome", "horizon")
 
 
@@ -84,9 +87,16 @@ class PassktSettings:
     def chosen_horizons(self) -> tuple[float, ...] | None:
         """The budgets T in ascending order, each once; None for auto."""
         values = _numbers("horizons", self.horizons)
-        if values is not None and not all(0 <= t < math.inf for t in values):
+        if values is None:
+            return None
+        if not all(0 <= t < math.inf for t in values):
             raise ConfigError(
                 f"--horizons: expected finite numbers from 0 on, got {self.horizons}"
+            )
+        if not all(t == 0 or LEAST <= t <= MOST for t in values):
+            raise ConfigError(
+                f"--horizons: expected 0 or numbers from {LEAST:.2g} to {MOST:.2g}, "
+                f"the range of float32, got {self.horizons}; use another unit"
             )
         return values
 
@@ -102,7 +112,12 @@ def check_settings(settings: PassktSettings) -> None:
         ("level", 0 < settings.level < 1, "in (0, 1)"),
         ("resamples", settings.resamples >= 1, "at least 1"),
         ("seed", 0 <= settings.seed < 2**32, "in [0, 2^32)"),
-        ("by", settings.by not in RESERVED, "a further column, with one value a task"),
+        (
+            "by",
+            settings.by not in RESERVED,
+            f"a further column, with one value a task (the surface itself is made of "
+            f"{', '.join(RESERVED)})",
+        ),
     )
     for name, holds, expected in rules:
         if not holds:

@@ -59,6 +59,54 @@ def test_many_values_spent_become_six_quantiles_with_the_largest(inputs):
     assert found.notes[0].startswith("horizons: 6 quantiles of the 100 distinct values")
 
 
+def test_ties_do_not_leave_fewer_than_six_horizons(inputs):
+    # Five of six quantiles are 1; the values between 1 and 9 fill up.
+    rows = [row for t in range(50) for row in runs_of(t, (1, S), (1, F))]
+    rows += [row for v in range(2, 10) for row in runs_of(f"v{v}", (v, S))]
+    found = inputs(rows)
+    assert len(found.horizons) == 6
+    assert (found.horizons[0], found.horizons[-1]) == (1, 9)
+    assert set(found.horizons) <= set(range(1, 10))
+    assert found.notes[0].startswith(
+        "horizons: 2 quantiles, and 4 more, of the 9 distinct values of spent; "
+    )
+
+
+def test_values_that_differ_in_no_written_digit_are_one_horizon(inputs):
+    rows = runs_of("a", (0.1 + 0.2, S), (0.3, S), (1, F))
+    assert inputs(rows).horizons == (0.3, 1)
+    assert inputs(rows, horizons="0.3").horizons == (0.3,)
+
+
+def test_horizons_that_float32_would_merge_are_refused(inputs):
+    near = runs_of("a", (20000000, S), (20000001, S))
+    with pytest.raises(InputError, match=r"a\.csv: expected horizons apart, got 20000"):
+        inputs(near)
+    with pytest.raises(ConfigError, match=r"^--horizons: .*got 2 and 2\.00000000001"):
+        inputs(near, horizons="2,2.00000000001")
+    rows = rerun("a", (20000000, 1, S), (20000001, 1, S))
+    with pytest.raises(InputError, match=r"got 20000000 and 20000001: .* larger unit"):
+        inputs(rows, header=RERUN)
+    assert inputs(near, horizons="10000000").horizons == (10000000,)
+
+
+@pytest.mark.parametrize("horizons", ["20000000", "auto"])
+def test_runs_that_float32_would_move_across_a_horizon_are_refused(inputs, horizons):
+    # With auto the run is nobody's horizon, being infrastructure.
+    outcome = F if horizons != "auto" else X
+    rows = runs_of("a", (20000000, S), (20000001, outcome))
+    message = r"a\.csv: spent 20000001 cannot be told from the horizon 20000000: .*unit"
+    with pytest.raises(InputError, match=message):
+        inputs(rows, horizons=horizons)
+
+
+def test_a_rerun_is_compared_with_its_own_horizon_alone(inputs):
+    rows = rerun("a", (20000000, 5, S), (40000000, 20000001, S))
+    assert inputs(rows, header=RERUN).horizons == (20000000, 40000000)
+    with pytest.raises(InputError, match="spent 20000001 cannot be told from the hor"):
+        inputs(rerun("a", (20000000, 20000001, S)), header=RERUN)
+
+
 def test_chosen_budgets_are_taken_in_order(inputs):
     found = inputs(eight("a"), ks="4,1,1", horizons="3,0.5")
     assert found.ks == (1, 4) and found.horizons == (0.5, 3)

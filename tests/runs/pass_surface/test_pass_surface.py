@@ -233,7 +233,10 @@ def test_tasks_that_the_infrastructure_took_are_left_out_by_name(tmp_path):
     assert part["agents"][0]["left_out"] == {"coverage": ["both0"], "samples": []}
     assert 6 not in part["tasks"] and part["agents"][0]["bounds"]["num_tasks"] == 10
     notes = "\n".join(results["notes"])
-    assert "a.csv: 1 task left out for a coverage under 0.9: 'both0'" in notes
+    assert (
+        "a.csv: 1 of 10 tasks left out for a coverage under 0.9 (--min-coverage): "
+        "'both0'"
+    ) in notes
     kept = results_of(path, min_coverage=0.75)
     assert kept["parts"][0]["num_kept"] == 10 and kept["ks"] == [1, 2, 3]
 
@@ -336,7 +339,7 @@ def test_a_part_without_a_task_left_is_undefined_and_none_at_all_is_refused(tmp_
     cells = [line.split() for line in text_of(results).splitlines()]
     assert ["1", "-", "-"] in cells
     path = written(tmp_path / "b.csv", dict.fromkeys(A, broken))
-    with pytest.raises(InputError, match=r"no task is left .* under 0\.9: 'gain0'"):
+    with pytest.raises(InputError, match=r"no task is left .*-coverage\): 'gain0'"):
         results_of(path, ks="1,2,4")
 
 

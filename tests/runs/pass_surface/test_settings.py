@@ -16,7 +16,11 @@ A, B = Path("a b.csv"), Path("runs/b.jsonl")
         ({"level": 1.0}, "--level: expected in (0, 1), got 1.0"),
         ({"resamples": 0}, "--resamples: expected at least 1, got 0"),
         ({"seed": -1}, "--seed: expected in [0, 2^32), got -1"),
-        ({"by": "outcome"}, "--by: expected a further column, with one value a task"),
+        (
+            {"by": "outcome"},
+            "--by: expected a further column, with one value a task (the surface "
+            "itself is made of task, sample, spent, outcome, horizon), got outcome",
+        ),
         ({"ks": "0,1"}, "--ks: expected whole numbers from 1 on, got 0,1"),
         ({"ks": "1.5"}, "--ks: expected whole numbers from 1 on, got 1.5"),
         ({"ks": "inf"}, "--ks: expected whole numbers from 1 on, got inf"),
@@ -24,6 +28,11 @@ A, B = Path("a b.csv"), Path("runs/b.jsonl")
         ({"ks": ""}, "--ks: expected numbers separated by commas"),
         ({"horizons": "-1"}, "--horizons: expected finite numbers from 0 on, got -1"),
         ({"horizons": "nan"}, "--horizons: expected finite numbers from 0 on"),
+        (
+            {"horizons": "1,1e300"},
+            "--horizons: expected 0 or numbers from 1.2e-38 to 3.4e+38, the range of",
+        ),
+        ({"horizons": "1e-50"}, "--horizons: expected 0 or numbers from 1.2e-38 to"),
     ],
 )
 def test_a_wrong_setting_is_named_as_its_option(changes, message):
