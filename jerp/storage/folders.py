@@ -2,12 +2,15 @@
 
 A result of several files that belong together is written into a hidden folder beside
 its place, which then takes that place. A reader finds all the old files or all the new
-ones, whatever happens to the writer.
+ones, whatever happens to the writer. What a killed writer left beside the place goes
+with the next success there.
 """
 
 from __future__ import annotations
 
 import os
+import platform
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,14 +34,47 @@ def replaced_folder(path: Path) -> Iterator[Path]:
     """
     target = path.resolve()
     make_folder(target.parent)
-    fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    fresh = target.with_name(f"{_mark(target)}{os.getpid()}.tmp")
     shutil.rmtree(fresh, ignore_errors=True)
     make_folder(fresh)
     try:
         yield fresh
         _put_in_place(fresh, target)
+        _remove_left_over(target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _mark(target: Path) -> str:
+    """How temporary names begin: process numbers mean something on one host only."""
+    return f".{target.name}.{platform.node()}."
+
+
+def _remove_left_over(target: Path) -> None:
+    """Removes folders of writers of `target` that are dead, killed before they ended.
+
+    Only after a success, because one of them may hold the results that `target` lost
+    when its writer was killed between two renames.
+    """
+    name = re.compile(re.escape(_mark(target)) + r"([1-9][0-9]{0,8})(\.old)?\.tmp")
+    try:
+        beside = list(target.parent.iterdir())
+    except OSError:
+        return
+    for path in beside:
+        writer = name.fullmatch(path.name)
+        if writer and not _is_alive(int(writer[1])):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _put_in_place(fresh: Path, target: Path) -> None:

@@ -1,4 +1,7 @@
 import os
+import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -68,3 +71,46 @@ def test_a_link_keeps_pointing_at_the_folder_that_is_replaced(folder):
     with replaced_folder(link) as fresh:
         (fresh / "new").write_text("new")
     assert link.is_symlink() and content(folder) == {"new": "new"}
+
+
+@pytest.fixture
+def killed(folder):
+    """Makes the folders that a killed writer of the folder leaves; returns names."""
+    writer = subprocess.Popen([sys.executable, "-c", ""])
+    writer.wait()
+
+    def leave(name=folder.name, host=None, process=writer.pid):
+        host = platform.node() if host is None else host
+        names = {f".{name}.{host}.{process}{kind}.tmp" for kind in ("", ".old")}
+        for each in names:
+            (folder.parent / each).mkdir()
+            (folder.parent / each / "part").write_text("part")
+        return names
+
+    return leave
+
+
+def names_beside(folder):
+    return {path.name for path in folder.parent.iterdir()}
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_success(folder, killed):
+    left = killed()
+    with pytest.raises(ZeroDivisionError), replaced_folder(folder):
+        raise ZeroDivisionError
+    assert names_beside(folder) == {"results", *left}
+    with replaced_folder(folder):
+        pass
+    assert names_beside(folder) == {"results"}
+
+
+def test_the_folders_of_other_writers_stay(folder, killed):
+    left = (
+        killed(name="other") | killed(host="elsewhere") | killed(process=os.getppid())
+    )
+    (folder.parent / ".results.tmp").mkdir()
+    (folder.parent / f".results.{platform.node()}.0.tmp").mkdir()
+    before = names_beside(folder)
+    with replaced_folder(folder):
+        pass
+    assert names_beside(folder) == before and left <= before
