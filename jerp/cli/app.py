@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -18,21 +20,24 @@ from jerp.cli.version import Version
 from jerp.cli.view import View
 from jerp.errors import JerpError, UnknownNameError
 
-__all__ = ["main"]
+__all__ = ["execute"]
 
 DESCRIPTION = "LLM agents that improve from their own trajectories."
 
+INTERRUPTED = {
+    "run": "what was collected is kept, and the same command resumes",
+    "passkt": "the folder of results is whole, as it was or new, and the same command "
+    "begins anew",
+}
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one subcommand.
 
-    Args:
-      arguments: the words after `jerp`; None takes them from the command line.
+def execute(words: Sequence[str]) -> int:
+    """Runs the subcommand that the words name; an error becomes one line.
 
     Returns:
       The exit status.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    _escape_what_output_cannot_encode()
     try:
         command = _app(words).cli(
             prog="jerp",
@@ -40,17 +45,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
             args=words,
             config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitSubcommandPrefixes),
         )
-        return command()
+        status = command()
+        # Only now does a full disk behind a redirection show.
+        sys.stdout.flush()
+        return status
     except JerpError as error:
         print(f"jerp: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        _drop_output()
+        print(f"jerp: {_reason(error)}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
-        print(
-            "jerp: interrupted; what was collected is kept, and the same command "
-            "resumes",
-            file=sys.stderr,
-        )
+        kept = INTERRUPTED.get(words[0]) if words else None
+        text = "interrupted" + (f"; {kept}" if kept else "")
+        print(f"jerp: {text}", file=sys.stderr)
         return 130
+
+
+def _escape_what_output_cannot_encode() -> None:
+    """A name that the terminal cannot show is no reason to stop halfway."""
+    out = sys.stdout
+    strict = getattr(out, "errors", None) in ("strict", "surrogateescape")
+    if strict and isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="backslashreplace")
+
+
+def _reason(error: OSError) -> str:
+    """What the system says, in one line, with the file if it names one."""
+    reason = " ".join((error.strerror or str(error)).split()) or type(error).__name__
+    return reason if error.filename is None else f"{error.filename}: {reason}"
+
+
+def _drop_output() -> None:
+    """Lets go of output that nobody takes, lest Python complain of it at its exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _app(words: Sequence[str]) -> SubcommandApp:

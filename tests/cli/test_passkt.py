@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from jerp import cli
+from jerp.runs.pass_surface import inputs
 from tests.runs.pass_surface.files import A, B, runs_of, write_csv, written
 
 
@@ -41,7 +42,14 @@ def test_two_files_are_compared_in_a_folder_named_after_them(here, capsys):
         (["a.csv", "--ks", "1;2"], "--ks: expected numbers separated by commas, such"),
         (["a.csv", "--ks", "8"], "--ks: expected at most 4, the most samples of a ta"),
         (["a.csv", "--level", "95"], "--level: expected in (0, 1), got 95.0"),
-        (["a.csv", "--by", "kind"], "a.csv, line 1: expected a column 'kind'"),
+        (
+            ["a.csv", "--by", "kind"],
+            "a.csv, line 1: expected a column 'kind', got 'task', 'sample', 'spent', "
+            "'outcome'; add it. Needed are task, sample, spent, outcome, kind",
+        ),
+        (["a.csv", "--by", "nocol"], "a.csv, line 1: expected a column 'nocol', got "),
+        (["a.csv", "--by", "task"], "--by: expected a further column, with one value"),
+        (["a.csv", "--horizons", "1e300"], "--horizons: expected 0 or numbers from 1."),
         (["a.csv", "--protocol", "rerun"], "--protocol rerun: a.csv lacks the column"),
         (["a.csv", "--out", "."], "--out: . is, or holds, the current folder"),
         (["bad.csv"], "bad.csv, line 2, outcome: expected failure, success, truncated"),
@@ -56,7 +64,20 @@ def test_a_mistake_is_one_line_and_status_2_and_leaves_nothing(
     assert cli.main(["passkt", *words]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"jerp: {message}") and error.count("\n") == 1
+    assert "rename" not in error or "rename the file" in error
     assert sorted(here.iterdir()) == before
+
+
+def test_control_c_says_that_nothing_resumes(here, monkeypatch, capsys):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(inputs, "read_outcomes", interrupt)
+    assert cli.main(["passkt", "a.csv"]) == 130
+    assert capsys.readouterr().err == (
+        "jerp: interrupted; the folder of results is whole, as it was or new, and the "
+        "same command begins anew\n"
+    )
 
 
 @pytest.mark.parametrize(

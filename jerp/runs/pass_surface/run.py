@@ -36,7 +36,13 @@ def run(
     """
     check_settings(settings)
     folder = settings.folder
-    _check_replaceable(folder, settings)
+    try:
+        _check_replaceable(folder, settings)
+    except OSError as error:
+        raise ConfigError(
+            f"--out: {folder} cannot be looked at ({error.strerror}); check its "
+            "permissions, or name another folder with --out"
+        ) from error
     on_stage("reading")
     inputs = read_inputs(settings)
     on_stage("estimating and resampling")

@@ -422,6 +422,15 @@ def test_results_of_the_same_files_are_replaced_whole(files, compared, monkeypat
     assert sorted(p.name for p in compared.iterdir()) == ["report.md", "results.json"]
 
 
+def test_a_folder_that_cannot_be_looked_at_is_refused(files, tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(type(tmp_path), "iterdir", refuse)
+    with pytest.raises(ConfigError, match=r"^--out: .*looked at \(Permission denied\)"):
+        run(PassktSettings(*files, out=tmp_path))
+
+
 def test_a_folder_with_anything_else_is_refused_before_reading(tmp_path, monkeypatch):
     out = tmp_path / "out"
     out.mkdir()
