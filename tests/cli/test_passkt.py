@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -66,6 +67,18 @@ def test_a_mistake_is_one_line_and_status_2_and_leaves_nothing(
     assert error.startswith(f"jerp: {message}") and error.count("\n") == 1
     assert "rename" not in error or "rename the file" in error
     assert sorted(here.iterdir()) == before
+
+
+def test_a_file_whose_name_is_not_utf8_is_read_like_any_other(here, capsys):
+    odd = here / os.fsdecode(b"\xe9.csv")
+    try:
+        written(odd, A)
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    words = ["passkt", odd.name, "--out", "odd", "--resamples", "50"]
+    assert cli.main(words) == 0
+    assert "Pass@(k, T), \\xe9.csv" in capsys.readouterr().out
+    assert cli.main(words) == 0
 
 
 def test_control_c_says_that_nothing_resumes(here, monkeypatch, capsys):

@@ -55,7 +55,7 @@ def analyse(settings: PassktSettings, inputs: Inputs) -> dict[str, Any]:
         "version": VERSION,
         "jerp": jerp.__version__,
         "command": command(settings),
-        "files": list(map(str, settings.files)),
+        "files": settings.file_names,
         "settings": {
             "by": settings.by,
             "protocol": inputs.protocol,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -91,9 +92,9 @@ def read_inputs(settings: PassktSettings) -> Inputs:
 
 def _labels(settings: PassktSettings) -> list[str]:
     """Names of the files; their paths, or numbers too, where that tells them apart."""
-    paths = list(map(str, settings.files))
+    paths = settings.file_names
     numbered = [f"{path} ({i})" for i, path in enumerate(paths, 1)]
-    for labels in ([path.name for path in settings.files], paths):
+    for labels in ([Path(path).name for path in paths], paths):
         if len(set(labels)) == len(labels):
             return labels
     return numbered

@@ -79,7 +79,7 @@ def _check_replaceable(folder: Path, settings: PassktSettings) -> None:
             f"--out: {folder} holds {sorted(names - ours or names)[0]!r}, which jerp "
             "passkt did not write; move it away, or name another folder with --out"
         )
-    files = list(map(str, settings.files))
+    files = settings.file_names
     if earlier["files"] != files:
         raise ConfigError(
             f"--out: {folder} holds the results of {' '.join(earlier['files'])}; name "

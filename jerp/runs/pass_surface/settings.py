@@ -7,6 +7,7 @@ after parsing, as a `ConfigError` in one line.
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -66,6 +67,14 @@ class PassktSettings:
     def files(self) -> tuple[Path, ...]:
         """The one or two inputs."""
         return (self.file,) if self.file2 is None else (self.file, self.file2)
+
+    @property
+    def file_names(self) -> list[str]:
+        """The inputs as text; bytes that are no UTF-8, which JSON cannot hold, escaped.
+
+        Python keeps such bytes as surrogates, which no encoding and no font takes.
+        """
+        return [os.fsencode(p).decode("utf-8", "backslashreplace") for p in self.files]
 
     @property
     def folder(self) -> Path:
@@ -129,7 +138,7 @@ def check_settings(settings: PassktSettings) -> None:
 
 def command(settings: PassktSettings) -> str:
     """The command line that makes these results, without what is left to default."""
-    words = ["jerp", "passkt", *map(str, settings.files)]
+    words = ["jerp", "passkt", *settings.file_names]
     for field in fields(settings):
         value = getattr(settings, field.name)
         if field.name not in ("file", "file2") and value != field.default:

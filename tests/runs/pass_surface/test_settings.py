@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,12 @@ def test_the_command_has_what_differs_from_the_defaults():
     assert command(settings) == (
         "jerp passkt 'a b.csv' runs/b.jsonl --ks 1,2 --min-coverage 0.5 --out x"
     )
+
+
+def test_a_name_that_is_not_utf8_is_written_with_escapes():
+    odd = PassktSettings(Path(os.fsdecode(b"r/\xe9.csv")), Path("caf\u00e9.csv"))
+    assert odd.file_names == ["r/\\xe9.csv", "caf\u00e9.csv"]
+    assert command(odd) == "jerp passkt 'r/\\xe9.csv' 'caf\u00e9.csv'"
 
 
 def test_the_folder_is_named_after_the_files():
