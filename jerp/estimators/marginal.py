@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from jerp.errors import ConfigError
+from jerp.errors import InputError, ShapeError
 from jerp.ops.checks import check_values
 from jerp.typing import Array, ArrayLike
 
@@ -40,7 +40,7 @@ def marginal_k(estimate: ArrayLike, ks: Sequence[int]) -> Array:
     estimate = _surface(estimate, "ks", ks, axis=-2)
     ratio = np.asarray(ks)[1:] / np.asarray(ks)[:-1]
     if (ratio != 2).any():
-        raise ConfigError(
+        raise InputError(
             f"ks: expected a doubling grid such as 1, 2, 4, got {tuple(ks)}"
         )
     return jnp.diff(estimate, axis=-2)
@@ -70,7 +70,10 @@ def saturation_horizon(
 ) -> Array:
     """The horizon from which a longer one buys no more.
 
-        T* = min {T : |Pass@(k_max, T) - Pass@(k_max, T_max)| <= tolerance}
+        T* = min {T : |Pass@(k_max, T') - Pass@(k_max, T_max)| <= tolerance,
+                      all T' >= T}
+
+    A curve that comes close and leaves again is not saturated where it was close first.
 
     Args:
       estimate: `[..., K, H]` float32, of which the last k is read.
@@ -95,24 +98,25 @@ def saturation_horizon(
     # Two estimates a rounding apart are equal at tolerance 0 and a step of 1 / N wide.
     limit = jnp.asarray(tolerance, jnp.float32) + jnp.float32(1e-6)
     near = jnp.abs(curve - curve[..., -1:]) <= limit
-    first = jnp.asarray(horizons, jnp.float32)[jnp.argmax(near, axis=-1)]
+    stays = jnp.flip(jnp.cumprod(jnp.flip(near, -1), axis=-1), -1)
+    first = jnp.asarray(horizons, jnp.float32)[jnp.argmax(stays, axis=-1)]
     return jnp.where(near[..., -1], first, jnp.nan)
 
 
 def check_grid(name: str, grid: Sequence[float], *, size: int) -> None:
-    """Raises `ConfigError` unless a grid has `size` increasing values from 0 up.
+    """Raises `InputError` unless a grid has `size` increasing values from 0 up.
 
     Example:
       >>> check_grid("ks", [1, 2, 4], size=3)
     """
     values = np.asarray(grid)
     if values.shape != (size,):
-        raise ConfigError(
+        raise InputError(
             f"{name}: expected {size} values, one for each entry of the estimate's "
             f"axis, got {tuple(grid)}"
         )
     if not ((np.diff(values) > 0).all() and (values[:1] >= 0).all()):
-        raise ConfigError(
+        raise InputError(
             f"{name}: expected increasing values from 0 up, got {tuple(grid)}"
         )
 
@@ -122,7 +126,7 @@ def _surface(
 ) -> Array:
     estimate = jnp.asarray(estimate, jnp.float32)
     if estimate.ndim < 2:
-        raise ConfigError(
+        raise ShapeError(
             f"estimate: expected a surface [..., K, H], got {list(estimate.shape)}"
         )
     check_grid(name, grid, size=estimate.shape[axis])

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from jerp.errors import ConfigError, InputError
+from jerp.errors import InputError
 from jerp.estimators.marginal import (
     check_grid,
     marginal_horizon,
     marginal_k,
     saturation_horizon,
 )
+from tests.reference import boundary as reference
 
 KS, HORIZONS = (1, 2, 4), (1.0, 2.0, 3.0, 5.0)
 SURFACE = np.float32(
@@ -50,6 +51,19 @@ def test_by_hand(transform):
 )
 def test_saturation_by_hand(tolerance, expected):
     assert float(_saturation(SURFACE, tolerance)) == expected
+
+
+def test_a_curve_that_leaves_again_has_not_saturated():
+    curve = np.float32([[0.5, 0.9, 0.5]])
+    assert float(saturation_horizon(curve, (1, 2, 4), tolerance=0.1)) == 4.0
+    assert float(saturation_horizon(curve, (1, 2, 4), tolerance=0.5)) == 1.0
+
+
+@given(arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.25, 0.5])))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_saturation_against_the_reference(surface):
+    expected = reference.saturation(surface[-1], HORIZONS, 0.25)
+    assert float(_saturation(surface, 0.25)) == expected
 
 
 def test_one_surface_a_task():
@@ -88,23 +102,23 @@ _saturation = jax.jit(lambda s, t: saturation_horizon(s, HORIZONS, tolerance=t))
 
 def test_bad_grids_are_named():
     with pytest.raises(
-        ConfigError, match=r"ks: expected a doubling grid .* \(1, 2, 3\)"
+        InputError, match=r"ks: expected a doubling grid .* \(1, 2, 3\)"
     ):
         marginal_k(SURFACE, (1, 2, 3))
-    with pytest.raises(ConfigError, match=r"ks: expected 3 values, .* \(1, 2\)"):
+    with pytest.raises(InputError, match=r"ks: expected 3 values, .* \(1, 2\)"):
         marginal_k(SURFACE, (1, 2))
     run = partial(saturation_horizon, SURFACE, tolerance=0.1)
-    with pytest.raises(ConfigError, match="horizons: expected 4 values"):
+    with pytest.raises(InputError, match="horizons: expected 4 values"):
         run(KS)
-    with pytest.raises(ConfigError, match="horizons: expected increasing values"):
+    with pytest.raises(InputError, match="horizons: expected increasing values"):
         run((1.0, 3.0, 2.0, 5.0))
-    with pytest.raises(ConfigError, match="horizons: expected increasing values"):
+    with pytest.raises(InputError, match="horizons: expected increasing values"):
         run((-1.0, 1.0, 2.0, 5.0))
-    with pytest.raises(ConfigError, match="horizons: expected increasing values"):
+    with pytest.raises(InputError, match="horizons: expected increasing values"):
         run((1.0, np.nan, 2.0, 5.0))
     with pytest.raises(InputError, match=r"tolerance: expected >= 0, got -0.1"):
         saturation_horizon(SURFACE, HORIZONS, tolerance=-0.1)
-    with pytest.raises(ConfigError, match=r"estimate: .* got \[4\]"):
+    with pytest.raises(InputError, match=r"estimate: .* got \[4\]"):
         saturation_horizon(SURFACE[0], HORIZONS, tolerance=0.1)
     check_grid("horizons", (0, 1), size=2)
     assert jnp.ndim(saturation_horizon(SURFACE, HORIZONS, tolerance=0.1)) == 0

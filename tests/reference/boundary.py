@@ -38,3 +38,13 @@ def crossings(difference, ks):
         side = now or side
         before = (d, k)
     return found
+
+
+def saturation(curve, horizons, tolerance):
+    """Backwards from the last T, for as long as the values stay close to its own."""
+    found = horizons[-1]
+    for value, horizon in reversed(list(zip(map(float, curve), horizons, strict=True))):
+        if abs(value - float(curve[-1])) > tolerance:
+            break
+        found = horizon
+    return found
