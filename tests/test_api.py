@@ -12,6 +12,7 @@ PACKAGES = ("ops", "advantages", "objectives", "estimators")
 # What equations are made of is for those who add some, not for those who use them.
 PARTS = {
     "jerp.advantages.similarity",
+    "jerp.estimators.arguments",
     "jerp.estimators.clusters",
     "jerp.estimators.quantiles",
     "jerp.estimators.resampling",

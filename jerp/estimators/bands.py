@@ -13,11 +13,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jerp.estimators.clusters import check_strata, kept_rows, resampling_clusters
+from jerp.estimators.arguments import check_resampling, check_rows
+from jerp.estimators.clusters import kept_rows, resampling_clusters
 from jerp.estimators.quantiles import quantile, resolution
 from jerp.estimators.resampling import (
     Statistic,
-    check_resampling,
+    evaluate,
     replicates,
     weighted_mean,
 )
@@ -51,7 +52,8 @@ def simultaneous_band(
       values: tree of `[N, ...]` arrays, such as pass@k of N tasks `[N, K]` or `[N, K,
         H]`. A row with a NaN in any cell is left out of all cells and counted: were
         each cell to keep its own tasks, a curve could rise because hard tasks drop
-        out, and no band would hold it.
+        out, and no band would hold it. Centre large values first: a spread that is
+        below 2e-6 of their size passes for rounding, and the band has no width there.
       statistic: see `Statistic`; static.
       cluster: `[N]` int, equal iff same task; None takes every row as its own.
       mask: `[N]` bool, False leaves a row out; None keeps all.
@@ -64,7 +66,13 @@ def simultaneous_band(
       solved, or none) has zero width and does not touch the others: the data cannot
       show how far it may be off, see `wilson_interval` for one such cell. NaN limits
       with fewer than two clusters; a cell whose statistic is NaN is NaN alone, and
-      resamples in which it is are left out.
+      resamples in which it is are left out. Without any row all is NaN and `num_values`
+      0, which is no error: that everything failed has to be reported.
+
+    Raises:
+      InputError: a number of resamples or a level out of range, a key or statistic that
+        is none, and, where Python can see it, an infinite value, ids beyond int32 or a
+        cluster in two strata. `ShapeError`, one of them: other axes or types.
 
     Deviations: symmetric around the estimate, so that limits of a proportion may leave
       [0, 1]; too narrow below about 20 clusters and for cells with a handful of
@@ -79,14 +87,10 @@ def simultaneous_band(
       >>> band.point.tolist(), bool((band.low < band.point).all())
       ([0.25, 0.75], True)
     """
-    check_resampling(num_resamples, level)
-    check_strata(strata, cluster, mask)
+    check_resampling(key, statistic, num_resamples=num_resamples, level=level)
     band = _band(
         key,
-        jax.tree.map(jnp.asarray, values),
-        cluster,
-        mask,
-        strata,
+        *check_rows(values, cluster, mask, strata),
         jnp.float32(level),
         statistic=statistic,
         num_resamples=num_resamples,
@@ -108,7 +112,7 @@ def _band(
 ) -> Interval:
     values, cluster, mask = kept_rows(values, cluster, mask)
     clusters = resampling_clusters(cluster, mask, strata=strata)
-    point = statistic(values, mask.astype(jnp.float32))
+    point = evaluate(statistic, values, mask.astype(jnp.float32))
     replicate = replicates(
         key, values, clusters, statistic, num_resamples=num_resamples
     )

@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import chex
 import jax.numpy as jnp
 from flax import struct
 
-from jerp.errors import ConfigError
-from jerp.estimators.resampling import check_level
+from jerp.errors import InputError
+from jerp.estimators.arguments import broadcast_counts, check_level, row_axes
 from jerp.estimators.significance import holm, mcnemar_exact
-from jerp.ops.checks import check_values
+from jerp.ops.checks import check_axes, check_values
 from jerp.typing import Array, ArrayLike
 
 __all__ = [
@@ -88,7 +87,7 @@ def capability_set(estimate: ArrayLike, *, threshold: float = 0.0) -> Capability
       ([False, True, False], [True, True, False])
     """
     if not 0 <= threshold < 1:
-        raise ConfigError(f"threshold: expected in [0, 1), got {threshold}")
+        raise InputError(f"threshold: expected in [0, 1), got {threshold}")
     estimate = jnp.asarray(estimate, jnp.float32)
     check_values(
         "estimate", estimate, lambda x: ~((x < 0) | (x > 1)), "in [0, 1], or NaN"
@@ -98,20 +97,27 @@ def capability_set(estimate: ArrayLike, *, threshold: float = 0.0) -> Capability
 
 
 def boundary_change(
-    a: ArrayLike, b: ArrayLike, *, mask: ArrayLike | None = None
+    a: CapabilitySet | ArrayLike,
+    b: CapabilitySet | ArrayLike,
+    *,
+    mask: ArrayLike | None = None,
 ) -> BoundaryChange:
     """How the boundary moves from agent A to agent B, with an exact test a cell.
 
         gains = |B - A|,  losses = |A - B|,  p of gains against losses by McNemar
 
     Args:
-      a: `[N, ...]` bool, tasks that A solves, from `capability_set`.
-      b: same shape, bool; row i is of the same task as in `a`.
-      mask: `[N]` or `[N, ...]` bool, False leaves a task out (of a cell): pass
-        `a.defined & b.defined`. None keeps all.
+      a: `[N, ...]` bool, tasks that A solves; or a `CapabilitySet`, of which what is
+        not defined is left out.
+      b: same shape; row i is of the same task as in `a`.
+      mask: `[N]` or `[N, ...]` bool, False leaves a task out (of a cell). None keeps
+        all.
 
     Returns:
       `BoundaryChange` of shape `[...]`; its four counts and `num_excluded` add up to N.
+
+    Raises:
+      ShapeError: sets or a mask that are not bool, or not of one shape.
 
     Deviations: arXiv:2604.14877 reports gains and losses without a test. Its 5:1, 3:7
       and 9:1 give p = .22, .34 and .021.
@@ -124,14 +130,21 @@ def boundary_change(
       >>> int(c.gains), int(c.losses), int(c.both), int(c.neither), float(c.p_value)
       (1, 0, 1, 1, 1.0)
     """
-    a, b = jnp.asarray(a), jnp.asarray(b)
+    defined = [x.defined for x in (a, b) if isinstance(x, CapabilitySet)]
+    a, b = (
+        jnp.asarray(x.member if isinstance(x, CapabilitySet) else x) for x in (a, b)
+    )
     kept = jnp.ones(a.shape, bool) if mask is None else jnp.asarray(mask)
-    chex.assert_type([a, b, kept], bool)
-    chex.assert_equal_shape([a, b])
-    if kept.ndim != a.ndim:
-        chex.assert_shape(kept, a.shape[:1])
+    axes = row_axes(a)
+    by_task = kept.ndim == 1
+    check_axes(
+        a=(a, axes, bool), b=(b, axes, bool), mask=(kept, axes[:by_task] or axes, bool)
+    )
+    if by_task:
         kept = kept.reshape(a.shape[:1] + (1,) * (a.ndim - 1))
     kept = jnp.broadcast_to(kept, a.shape)
+    for each in defined:
+        kept &= each
 
     def count(cell: Array) -> Array:
         return jnp.sum(cell, axis=0, dtype=jnp.int32)
@@ -172,9 +185,7 @@ def unsolved_upper_bound(num_samples: ArrayLike, *, level: float = 0.95) -> Arra
       (0.0457, 0.0469)
     """
     check_level(level)
-    check_values("num_samples", num_samples, lambda n: n >= 0, ">= 0")
-    n = jnp.asarray(num_samples)
-    chex.assert_type(n, int)
+    (n,) = broadcast_counts(num_samples=num_samples)
     # In float32 a level close to 1 would be 1.
     exponent = jnp.float32(math.log1p(-level)) / jnp.maximum(n, 1).astype(jnp.float32)
     bound = jnp.where(n > 0, -jnp.expm1(exponent), 1.0)

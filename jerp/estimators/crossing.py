@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
-from jerp.errors import ConfigError
-from jerp.estimators.clusters import check_strata, kept_rows, resampling_clusters
+from jerp.errors import InputError
+from jerp.estimators.arguments import check_resampling, check_rows
+from jerp.estimators.clusters import kept_rows, resampling_clusters
 from jerp.estimators.marginal import check_grid
+from jerp.estimators.passk import budgets
 from jerp.estimators.quantiles import quantile
-from jerp.estimators.resampling import check_resampling, replicates, weighted_mean
+from jerp.estimators.resampling import replicates, weighted_mean
+from jerp.ops.checks import check_axes
 from jerp.records import Interval
 from jerp.typing import Array, ArrayLike, Key
 
@@ -72,7 +75,7 @@ def crossing_k(
       a: `[N, K]` float32, pass@k of agent A. A task with a NaN in any k, on either
         side, is left out and counted.
       b: `[N, K]` float32, of agent B on the same tasks.
-      ks: the K budgets, increasing.
+      ks: the K budgets, two or more whole numbers, increasing.
       cluster: see `jerp.estimators.intervals.bootstrap_interval`.
       mask: `[N]` bool, False leaves a task out; None keeps all.
       strata: see `jerp.estimators.intervals.bootstrap_interval`.
@@ -80,7 +83,13 @@ def crossing_k(
       level: nominal coverage.
 
     Returns:
-      `Crossing`. NaN limits with fewer than two clusters.
+      `Crossing`. NaN limits with fewer than two clusters. Without any task it is NaN,
+      `num_values` is 0 and no error is raised: that everything failed has to be
+      reported.
+
+    Raises:
+      InputError: see `jerp.estimators.bands.simultaneous_band`; and `ks` that are not
+        as said.
 
     Deviations: arXiv:2604.14877 reads "near k = 4" off a figure, without an interval.
 
@@ -93,20 +102,17 @@ def crossing_k(
       >>> float(found.k.point), float(found.share), int(found.direction)
       (2.0, 1.0, 1)
     """
-    check_resampling(num_resamples, level)
-    check_strata(strata, cluster, mask)
-    a, b = jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32)
-    chex.assert_rank([a, b], 2)
-    chex.assert_equal_shape([a, b])
-    check_grid("ks", ks, size=a.shape[1])
-    if len(ks) < 2 or ks[0] < 1:
-        raise ConfigError(f"ks: expected two or more values >= 1, got {tuple(ks)}")
+    check_resampling(key, weighted_mean, num_resamples=num_resamples, level=level)
+    check_axes(a=(a, "N K"), b=(b, "N K"))
+    ks = budgets(tuple(ks), name="ks")
+    check_grid("ks", ks, size=np.shape(a)[1])
+    if len(ks) < 2:
+        raise InputError(f"ks: expected two or more values, got {ks}")
+    (a, b), *rows = check_rows((a, b), cluster, mask, strata)
     found = _crossing_interval(
         key,
-        b - a,
-        cluster,
-        mask,
-        strata,
+        jnp.asarray(b, jnp.float32) - jnp.asarray(a, jnp.float32),
+        *rows,
         jnp.log2(jnp.asarray(ks, jnp.float32)),
         jnp.array([(1 - level) / 2, (1 + level) / 2], jnp.float32),
         num_resamples=num_resamples,

@@ -15,8 +15,9 @@ from typing import Any, Literal, get_args
 import jax
 import jax.numpy as jnp
 
-from jerp.errors import ConfigError
-from jerp.estimators.clusters import check_strata, kept_rows, resampling_clusters
+from jerp.errors import ConfigError, InputError
+from jerp.estimators.arguments import check_resampling, check_rows
+from jerp.estimators.clusters import kept_rows, resampling_clusters
 from jerp.estimators.quantiles import (
     bca_levels,
     cluster_influence,
@@ -25,11 +26,12 @@ from jerp.estimators.quantiles import (
 )
 from jerp.estimators.resampling import (
     Statistic,
-    check_resampling,
+    evaluate,
     jackknife,
     replicates,
     weighted_mean,
 )
+from jerp.ops.checks import check_axes, check_choice
 from jerp.records import Interval
 from jerp.typing import Array, ArrayLike, ArrayTree, Key
 
@@ -76,10 +78,10 @@ def bootstrap_interval(
         of each stratum are drawn as it has. Right if a repetition of the study would
         have the same numbers. A stratum with one cluster shows no spread and makes
         the interval too narrow. None draws from all clusters.
-      resample_within: draw the values of each drawn cluster anew as well. For means
-        alone: a pass@k of resampled rollouts counts copies as samples and is biased
-        low. For means it is hardly needed: drawing whole tasks already shows the
-        spread of their rollouts, and drawing these again adds it a second time.
+      resample_within: draw the values of each drawn cluster anew as well. With
+        `weighted_mean` alone: a pass@k of resampled rollouts counts copies as samples
+        and is biased low. For means it is hardly needed: drawing whole tasks already
+        shows the spread of their rollouts, and drawing these adds it a second time.
       num_resamples: R. Memory does not grow with it.
       level: nominal coverage.
       method: "percentile", or "bca" for skewed statistics.
@@ -87,8 +89,18 @@ def bootstrap_interval(
     Returns:
       `Interval` in the shape of the statistic, with the numbers of values used, left
       out, and clusters. NaN limits with fewer than two clusters (in every stratum), and
-      under jit where a cluster is in two strata; zero width where all clusters agree.
-      Resamples in which the statistic is NaN are left out.
+      under jit where a cluster is in two strata; where all clusters agree the width is
+      0 or float32's rounding. Resamples in which the statistic is NaN are left out.
+      Without any value all is NaN and `num_values` 0, which is no error: that
+      everything failed has to be reported.
+
+    Raises:
+      InputError: a number of resamples or a level out of range, a key or statistic that
+        is none, and, where Python can see it, an infinite value (under jit it makes NaN
+        of the limits), ids beyond int32 or a cluster in two strata. `ShapeError`, one
+        of them: other axes or types.
+      UnknownNameError: another method.
+      ConfigError: `resample_within` without a cluster or with another statistic.
 
     Deviations: none of the methods widens for few clusters; below about 20 both are
       known to be too narrow.
@@ -104,13 +116,11 @@ def bootstrap_interval(
       >>> float(i.point), float(i.low), float(i.high), int(i.num_clusters)
       (0.5, 0.0, 1.0, 2)
     """
-    _check_draws(num_resamples, level, method, cluster, mask, strata, resample_within)
+    check_resampling(key, statistic, num_resamples=num_resamples, level=level)
+    _check_draws(method, cluster, statistic, resample_within)
     interval, _ = _bootstrap(
         key,
-        jax.tree.map(jnp.asarray, values),
-        cluster,
-        mask,
-        strata,
+        *check_rows(values, cluster, mask, strata),
         _tails(level),
         statistic=statistic,
         resample_within=resample_within,
@@ -155,6 +165,9 @@ def paired_difference(
       `Interval` with `p_value`, never exactly 0: the smallest that R resamples can
       show is 2 / (R + 1).
 
+    Raises:
+      InputError, UnknownNameError, ConfigError: see `bootstrap_interval`.
+
     Deviations: the code of arXiv 2607.05458 resamples rollouts as if they were
       independent (here: `cluster=None`) and may report p = 0.
 
@@ -166,19 +179,14 @@ def paired_difference(
       >>> round(float(d.point), 4), round(float(d.high - d.low), 4)
       (0.25, 0.0)
     """
-    _check_draws(num_resamples, level, method, cluster, mask, strata, resample_within)
-    a, b = jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32)
-    if a.ndim != 1 or a.shape != b.shape:
-        raise ConfigError(
-            f"a, b: expected two arrays of one shape [N], paired by position, "
-            f"got {list(a.shape)} and {list(b.shape)}"
-        )
+    check_resampling(key, weighted_mean, num_resamples=num_resamples, level=level)
+    _check_draws(method, cluster, weighted_mean, resample_within)
+    check_axes(a=(a, "N"), b=(b, "N"))
+    (a, b), *rows = check_rows((a, b), cluster, mask, strata)
     interval, replicate = _bootstrap(
         key,
-        a - b,
-        cluster,
-        mask,
-        strata,
+        jnp.asarray(a, jnp.float32) - jnp.asarray(b, jnp.float32),
+        *rows,
         _tails(level),
         statistic=weighted_mean,
         resample_within=resample_within,
@@ -194,23 +202,24 @@ def paired_difference(
 
 
 def _check_draws(
-    num_resamples: int,
-    level: float,
-    method: str,
-    cluster: ArrayLike | None,
-    mask: ArrayLike | None,
-    strata: ArrayLike | None,
-    resample_within: bool,
+    method: str, cluster: ArrayLike | None, statistic: Statistic, resample_within: bool
 ) -> None:
-    check_resampling(num_resamples, level)
-    if method not in get_args(Method):
-        raise ConfigError(f"method: expected one of {get_args(Method)}, got {method!r}")
+    check_choice("method", method, get_args(Method))
+    if not isinstance(resample_within, bool):
+        raise InputError(
+            f"resample_within: expected True or False, got {resample_within!r}"
+        )
+    if resample_within and statistic is not weighted_mean:
+        raise ConfigError(
+            "resample_within: expected the statistic weighted_mean, for other ones "
+            "copies would pass for samples, got "
+            f"{getattr(statistic, '__name__', repr(statistic))}. Drop one of the two"
+        )
     if resample_within and cluster is None:
         raise ConfigError(
             "resample_within: expected a cluster with values to draw from, got "
             "cluster=None, where every value is its own. Name the tasks, or drop it"
         )
-    check_strata(strata, cluster, mask)
 
 
 def _tails(level: float) -> Array:
@@ -237,7 +246,7 @@ def _bootstrap(
     """The interval, and the statistic of every resample `[R, ...]`."""
     values, cluster, mask = kept_rows(values, cluster, mask)
     clusters = resampling_clusters(cluster, mask, strata=strata)
-    point = statistic(values, mask.astype(jnp.float32))
+    point = evaluate(statistic, values, mask.astype(jnp.float32))
     replicate = replicates(
         key,
         values,

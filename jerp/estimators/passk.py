@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jerp.errors import InputError
+from jerp.estimators.arguments import MOST, check_broadcast
 from jerp.ops.checks import check_values, concrete
 from jerp.typing import Array, ArrayLike
 
@@ -41,11 +42,14 @@ def pass_at_k(
 
     Returns:
       `[...]` float32 for one k, `[..., K]` for several; NaN where n < k. In [0, 1],
-      exactly c / n for k = 1, 0 where c = 0 and 1 where n - c < k.
+      exactly c / n for k = 1, 0 where c = 0 and 1 where n - c < k. That a task has
+      fewer samples than k is a fact of the data and no error: the other tasks keep
+      their estimates. The mean of a surface then leaves such a task out of every cell.
 
     Raises:
-      InputError: a count that is no whole number, c < 0 or c > n where Python can see
-        it (under jit the estimate is NaN); k that is no whole number or below 1.
+      InputError: a count that is no whole number or beyond int32, c < 0 or c > n where
+        Python can see it (under jit the estimate is NaN); k that is no whole number or
+        below 1. `ShapeError`, one of them: counts that do not broadcast.
 
     Deviations: the released code answers 1.0 for k > n even where c = 0, and for
       c > n, and 0.0 for k = 0. The textbook 1 - (1 - c / n)^k is biased downwards.
@@ -59,8 +63,7 @@ def pass_at_k(
       [[0.25, 1.0], [0.0, 0.0], [1.0, nan]]
     """
     check_counts(num_samples, num_correct)
-    value = _estimate(num_samples, num_correct, ks=budgets(k), at_least_one=True)
-    return value if isinstance(k, Sequence) else value[..., 0]
+    return _of_budgets(num_samples, num_correct, k, at_least_one=True)
 
 
 def pass_hat_k(
@@ -97,8 +100,7 @@ def pass_hat_k(
       [1.0, 0.5, 0.0]
     """
     check_counts(num_samples, num_correct)
-    value = _estimate(num_samples, num_correct, ks=budgets(k), at_least_one=False)
-    return value if isinstance(k, Sequence) else value[..., 0]
+    return _of_budgets(num_samples, num_correct, k, at_least_one=False)
 
 
 def budgets(k: int | Sequence[int], *, name: str = "k") -> tuple[int, ...]:
@@ -134,6 +136,8 @@ def budgets(k: int | Sequence[int], *, name: str = "k") -> tuple[int, ...]:
 def check_counts(num_samples: ArrayLike, num_correct: ArrayLike) -> None:
     """Raises `InputError` unless what is seen of the counts is 0 <= c <= n and whole.
 
+    `ShapeError`, which is one, if they do not broadcast.
+
     Args:
       num_samples: `[...]`, n.
       num_correct: `[...]`, c; the two broadcast against each other.
@@ -148,18 +152,44 @@ def check_counts(num_samples: ArrayLike, num_correct: ArrayLike) -> None:
         check_values(
             name, count, lambda v: (v >= 0) & (v == np.floor(v)), "whole numbers >= 0"
         )
+    check_broadcast(num_samples=num_samples, num_correct=num_correct)
     samples, correct = concrete(num_samples), concrete(num_correct)
     if samples is not None and correct is not None:
         samples, correct = np.broadcast_arrays(samples, correct)
         check_values("num_correct", correct, lambda v: v <= samples, "<= num_samples")
 
 
-@partial(jax.jit, static_argnames=("ks", "at_least_one"))
-def _estimate(
+def _of_budgets(
     num_samples: ArrayLike,
     num_correct: ArrayLike,
+    k: int | Sequence[int],
+    *,
+    at_least_one: bool,
+) -> Array:
+    """One estimate, or one a budget along the last axis."""
+    for name, count in (("num_samples", num_samples), ("num_correct", num_correct)):
+        check_values(
+            name,
+            count,
+            lambda v: v <= MOST,
+            "at most 2^31 - 1 (see pass_at_k_float64 and pass_hat_k_float64)",
+        )
+    ks, samples = budgets(k), concrete(num_samples)
+    most = max(ks) if samples is None else np.max(samples, initial=0)
+    # A budget beyond all samples has no estimate, and gets no memory either.
+    draws = max((each for each in ks if each <= most), default=1)
+    counts = (jnp.asarray(count, jnp.float32) for count in (num_samples, num_correct))
+    value = _estimate(*counts, ks=ks, draws=draws, at_least_one=at_least_one)
+    return value if isinstance(k, Sequence) else value[..., 0]
+
+
+@partial(jax.jit, static_argnames=("ks", "draws", "at_least_one"))
+def _estimate(
+    num_samples: Array,
+    num_correct: Array,
     *,
     ks: tuple[int, ...],
+    draws: int,
     at_least_one: bool,
 ) -> Array:
     """pass@k, or else pass^k, `[..., K]`.
@@ -167,12 +197,10 @@ def _estimate(
     Both from the probability that k samples are all failures, or all correct. NaN where
     that is undefined: n < k, or counts that are no counts.
     """
-    counts = jnp.broadcast_arrays(
-        jnp.asarray(num_samples, jnp.float32), jnp.asarray(num_correct, jnp.float32)
-    )
+    counts = jnp.broadcast_arrays(num_samples, num_correct)
     samples, correct = (count[..., None] for count in counts)
     excluded = correct if at_least_one else samples - correct
-    draw = _last_axis(np.arange(max(ks)), samples.ndim)
+    draw = _last_axis(np.arange(draws), samples.ndim)
     left = jnp.maximum(samples - draw, 1)  # draws beyond n must not divide by 0
     share = excluded / left
     # Each form where it is accurate: log1p for small shares, log for small remainders.
@@ -181,7 +209,7 @@ def _estimate(
         jnp.log1p(-jnp.minimum(share, 0.5)),
         jnp.log(jnp.maximum(left - excluded, 0) / left),
     )
-    log_none = jnp.cumsum(term, axis=-1)[..., np.array(ks) - 1]
+    log_none = jnp.cumsum(term, axis=-1)[..., np.minimum(ks, draws) - 1]
     # 0 minus, not a sign: where c = 0 that would be -0.0.
     value = 0 - jnp.expm1(log_none) if at_least_one else jnp.exp(log_none)
     budget = _last_axis(np.array(ks), samples.ndim)

@@ -7,11 +7,10 @@ are not independent of each other: these intervals are then too narrow, and
 
 from __future__ import annotations
 
-import chex
 import jax.numpy as jnp
 from jax.scipy.special import ndtri
 
-from jerp.estimators.resampling import check_level
+from jerp.estimators.arguments import broadcast_counts, check_level
 from jerp.ops.checks import check_values, concrete
 from jerp.records import Interval
 from jerp.typing import Array, ArrayLike
@@ -32,12 +31,17 @@ def wilson_interval(
 
     Args:
       num_successes: `[...]` int32, c in [0, n].
-      num_trials: same shape, int32, n.
+      num_trials: `[...]` int32, n. The two counts broadcast against each other.
       level: nominal coverage.
 
     Returns:
       `Interval` of shape `[...]`, with `num_values` n. NaN where n = 0, and under jit
       where the counts cannot be.
+
+    Raises:
+      InputError: counts that are seen to be negative, beyond int32 or more than the
+        trials, and a level out of range. `ShapeError`, one of them: floats, or shapes
+        that do not broadcast.
 
     Deviations: no correction for continuity, so that the coverage is the nominal one on
       average over p, not at least it for every p.
@@ -51,17 +55,9 @@ def wilson_interval(
       (0.0, 0.0, 0.1611)
     """
     check_level(level)
-    c, n = jnp.asarray(num_successes), jnp.asarray(num_trials)
-    chex.assert_type([c, n], int)
-    chex.assert_equal_shape([c, n])
-    check_values("num_trials", n, lambda n: n >= 0, ">= 0")
+    c, n = broadcast_counts(num_successes=num_successes, num_trials=num_trials)
     if (trials := concrete(n)) is not None:
-        check_values(
-            "num_successes",
-            c,
-            lambda c: (c >= 0) & (c <= trials),
-            "in [0, num_trials]",
-        )
+        check_values("num_successes", c, lambda c: c <= trials, "<= num_trials")
     defined = (n > 0) & (c >= 0) & (c <= n)
     # The small tail keeps its digits in float32, the large one does not.
     z = -ndtri(jnp.float32((1 - level) / 2))

@@ -15,14 +15,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jerp.errors import ConfigError
+from jerp.errors import InputError
 from jerp.estimators.clusters import Clusters
 from jerp.typing import Array, ArrayLike, Key
 
 __all__ = [
     "Statistic",
-    "check_level",
-    "check_resampling",
+    "evaluate",
     "jackknife",
     "replicates",
     "resampled_weight",
@@ -57,9 +56,22 @@ def weighted_mean(values: ArrayLike, weight: Array) -> Array:
       >>> float(weighted_mean(jnp.array([1.0, 4.0]), jnp.array([2.0, 1.0])))
       2.0
     """
-    total = jnp.sum(weight)
-    weighted = _sum_of_products(weight, jnp.asarray(values, jnp.float32))
-    return jnp.where(total > 0, weighted / jnp.where(total > 0, total, 1), jnp.nan)
+    values, total = jnp.asarray(values, jnp.float32), jnp.sum(weight)
+    # 0 times infinity is NaN, and what weighs nothing must not matter. A NaN is above
+    # and below everything.
+    finite = jnp.isfinite(values)
+    above, below = ~finite & ~(values < 0), ~finite & ~(values > 0)
+    parts = (
+        jnp.where(finite, values, 0),
+        above.astype(jnp.float32),
+        below.astype(jnp.float32),
+    )
+    weighted, above, below = jnp.moveaxis(
+        _sum_of_products(weight, jnp.stack(parts, axis=-1)), -1, 0
+    )
+    mean = jnp.where(total > 0, weighted / jnp.where(total > 0, total, 1), jnp.nan)
+    infinite = jnp.where(above > 0, jnp.inf, 0) - jnp.where(below > 0, jnp.inf, 0)
+    return mean + infinite
 
 
 def resampled_weight(share: Array, clusters: Clusters) -> Array:
@@ -221,25 +233,22 @@ def jackknife(values: Any, clusters: Clusters, statistic: Statistic) -> Array:
     return jax.lax.map(without, jnp.arange(number), batch_size=_rows(number, number))
 
 
-def check_resampling(num_resamples: int, level: float) -> None:
-    """Raises `ConfigError` unless there are resamples and a level to read them at.
+def evaluate(statistic: Statistic, values: Any, weight: Array) -> Array:
+    """The statistic of the data, refused where it is no `Statistic`.
 
     Example:
-      >>> check_resampling(2000, 0.95)
+      >>> float(evaluate(weighted_mean, jnp.array([1.0, 3.0]), jnp.ones(2)))
+      2.0
     """
-    if num_resamples < 1:
-        raise ConfigError(f"num_resamples: expected >= 1, got {num_resamples}")
-    check_level(level)
-
-
-def check_level(level: float) -> None:
-    """Raises `ConfigError` unless `level` is a probability.
-
-    Example:
-      >>> check_level(0.95)
-    """
-    if not 0 < level < 1:
-        raise ConfigError(f"level: expected in (0, 1), got {level}")
+    try:
+        return statistic(values, weight)
+    except TypeError as error:
+        name = getattr(statistic, "__name__", repr(statistic))
+        raise InputError(
+            f"statistic: expected a function (values, weight [N]) -> array that jit "
+            f"can trace, as weighted_mean is, got {name}, which raised "
+            f"{type(error).__name__}"
+        ) from error
 
 
 def _sum_of_products(weight: Array, values: Array) -> Array:

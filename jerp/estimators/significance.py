@@ -6,11 +6,11 @@ normal or chi-squared approximation: the counts that matter here are small.
 
 from __future__ import annotations
 
-import chex
 import jax
 import jax.numpy as jnp
 
-from jerp.ops.checks import check_values
+from jerp.estimators.arguments import broadcast_counts, row_axes
+from jerp.ops.checks import check_axes, check_values
 from jerp.typing import Array, ArrayLike
 
 __all__ = ["holm", "mcnemar_exact"]
@@ -68,6 +68,10 @@ def mcnemar_exact(gains: ArrayLike, losses: ArrayLike) -> Array:
       `[...]` float32; 1 without a discordant task. Relative error below 1e-5 for up to
       10,000 discordant tasks; below 1e-38 it is 0. NaN under jit for negative counts.
 
+    Raises:
+      InputError: counts that are seen to be negative or beyond int32. `ShapeError`, one
+        of them: floats, or two shapes.
+
     Deviations: the chi-squared form, with or without correction, is not offered; at 9:1
       it says .011 or .027 for the exact .021.
 
@@ -77,11 +81,9 @@ def mcnemar_exact(gains: ArrayLike, losses: ArrayLike) -> Array:
       >>> [round(float(mcnemar_exact(b, c)), 3) for b, c in ((5, 1), (3, 7), (9, 1))]
       [0.219, 0.344, 0.021]
     """
-    b, c = jnp.asarray(gains), jnp.asarray(losses)
-    chex.assert_type([b, c], int)
-    chex.assert_equal_shape([b, c])
-    check_values("gains", b, lambda x: x >= 0, ">= 0")
-    check_values("losses", c, lambda x: x >= 0, ">= 0")
+    axes = row_axes(gains)
+    check_axes(gains=(gains, axes), losses=(losses, axes))
+    b, c = broadcast_counts(gains=gains, losses=losses)
     return _exact(b.astype(jnp.int32), c.astype(jnp.int32))  # their sum may be larger
 
 

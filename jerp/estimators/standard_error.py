@@ -6,21 +6,22 @@ Invalid and NaN values enter nothing. NaN with fewer than two clusters.
 
 from __future__ import annotations
 
-import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import ndtri
 
-from jerp.errors import ConfigError
+from jerp.errors import InputError
+from jerp.estimators.arguments import check_rows
 from jerp.estimators.clusters import kept_rows
 from jerp.estimators.resampling import weighted_mean
+from jerp.ops.checks import check_axes
 from jerp.ops.segments import dense_group_ids
 from jerp.typing import Array, ArrayLike
 
 __all__ = ["clustered_standard_error", "smallest_detectable_difference"]
 
 
-@jax.jit
 def clustered_standard_error(
     values: ArrayLike,
     *,
@@ -40,6 +41,9 @@ def clustered_standard_error(
     Returns:
       `[]` float32; NaN with fewer than two clusters.
 
+    Raises:
+      InputError: see `jerp.estimators.bands.simultaneous_band`.
+
     Reference: Liang and Zeger, Biometrika 73 (1986); with the usual C / (C - 1).
 
     Example:
@@ -47,8 +51,18 @@ def clustered_standard_error(
       >>> float(clustered_standard_error(x, cluster=jnp.array([0, 0, 1, 1])))
       0.5
     """
-    values, cluster, mask = kept_rows(jnp.asarray(values), cluster, mask)
-    chex.assert_rank(values, 1)
+    if isinstance(values, list):
+        values = np.asarray(values)
+    check_axes(values=(values, "N"))
+    values, cluster, mask, _ = check_rows(values, cluster, mask)
+    return _standard_error(values, cluster, mask)
+
+
+@jax.jit
+def _standard_error(
+    values: Array, cluster: ArrayLike | None, mask: ArrayLike | None
+) -> Array:
+    values, cluster, mask = kept_rows(values, cluster, mask)
     index, count = dense_group_ids(cluster, mask=mask)
     weight = mask.astype(jnp.float32)
     number = jnp.sum(weight)
@@ -91,6 +105,6 @@ def smallest_detectable_difference(
     """
     for name, value in (("level", level), ("power", power)):
         if not 0 < value < 1:
-            raise ConfigError(f"{name}: expected in (0, 1), got {value}")
+            raise InputError(f"{name}: expected in (0, 1), got {value}")
     error = clustered_standard_error(difference, cluster=cluster, mask=mask)
     return (ndtri((1.0 + level) / 2.0) + ndtri(power)) * error

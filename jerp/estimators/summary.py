@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 
-import chex
 import jax.numpy as jnp
 
+from jerp.estimators.arguments import row_axes
+from jerp.ops.checks import check_axes
 from jerp.typing import Array, ArrayLike
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 
-def interquartile_mean(values: ArrayLike, weight: Array) -> Array:
+def interquartile_mean(values: ArrayLike, weight: ArrayLike) -> Array:
     """Weighted mean of the middle half, a `Statistic`.
 
         IQM = 2 / W sum_i v_i x_(i),   W = sum_i w_i
@@ -52,9 +53,8 @@ def interquartile_mean(values: ArrayLike, weight: Array) -> Array:
       >>> float(interquartile_mean(jnp.array([1.0, 3.0]), jnp.ones(2)))
       2.0
     """
-    values = jnp.asarray(values, jnp.float32)
-    chex.assert_rank(weight, 1)
-    chex.assert_equal_shape_prefix([values, weight], 1)
+    values, weight = (jnp.asarray(x, jnp.float32) for x in (values, weight))
+    check_axes(values=(values, row_axes(values) or "N"), weight=(weight, "N"))
     number = weight.shape[0]
     columns = values.reshape(number, math.prod(values.shape[1:]))
     order = jnp.argsort(columns, axis=0)
@@ -106,9 +106,9 @@ def probability_of_improvement(
       >>> probability_of_improvement(a, b).tolist()
       [0.75, 0.25]
     """
-    a, kept_a = _runs(a, mask_a)
-    b, kept_b = _runs(b, mask_b)
-    chex.assert_equal_shape_prefix([a, b], 1)
+    check_axes(a=(a, "N M"), b=(b, "N L"))
+    a, kept_a = _runs("a", a, mask_a)
+    b, kept_b = _runs("b", b, mask_b)
     left, right = a[:, :, None], b[:, None, :]
     wins = jnp.where(left > right, 1.0, jnp.where(left == right, 0.5, 0.0))
     pairs = kept_a[:, :, None] & kept_b[:, None, :]
@@ -148,23 +148,21 @@ def performance_profile(
       [[1.0, 0.5]]
     """
     scores = jnp.asarray(scores, jnp.float32)
+    scores, kept = _runs("scores", scores, mask)
     if scores.ndim == 1:
-        scores = scores[:, None]
-        mask = None if mask is None else jnp.asarray(mask)[:, None]
-    scores, kept = _runs(scores, mask)
+        scores, kept = scores[:, None], kept[:, None]
     thresholds = jnp.asarray(thresholds, jnp.float32)
-    chex.assert_rank(thresholds, 1)
+    check_axes(scores=(scores, "N M"), thresholds=(thresholds, "K"))
     above = (scores[:, :, None] > thresholds[None, None, :]) & kept[:, :, None]
     number = jnp.sum(kept, axis=1).astype(jnp.float32)[:, None]
     share = jnp.sum(above, axis=1).astype(jnp.float32) / jnp.maximum(number, 1.0)
     return jnp.where(number > 0, share, jnp.nan)
 
 
-def _runs(scores: ArrayLike, mask: ArrayLike | None) -> tuple[Array, Array]:
+def _runs(name: str, scores: ArrayLike, mask: ArrayLike | None) -> tuple[Array, Array]:
     """Scores of the tasks' runs, and which of them there are."""
     scores = jnp.asarray(scores, jnp.float32)
     kept = jnp.ones(scores.shape, bool) if mask is None else jnp.asarray(mask)
-    chex.assert_rank([scores, kept], 2)
-    chex.assert_equal_shape([scores, kept])
-    chex.assert_type(kept, bool)
+    axes, mask_name = row_axes(scores), "mask" if name == "scores" else f"mask_{name}"
+    check_axes(**{name: (scores, axes), mask_name: (kept, axes, bool)})
     return scores, kept & ~jnp.isnan(scores)

@@ -16,6 +16,7 @@ from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from jerp.errors import InputError
@@ -185,7 +186,7 @@ def pass_at_k_t(
     if not (announced is None or isinstance(announced, bool)):
         raise InputError(f"announced: expected True, False or None, got {announced!r}")
     tally = tally_runs(spent, outcome, mask, horizons=horizons, protocol=protocol)
-    ks = _increasing_budgets(ks, jnp.shape(spent)[-1])
+    ks = _increasing_budgets(ks, np.shape(spent)[-1])
     coverage, estimate, low, high = _cells(tally, jnp.float32(min_coverage), ks=ks)
     return PassSurface(
         estimate=estimate,

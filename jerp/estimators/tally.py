@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal, get_args
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
 from jerp.errors import InputError
-from jerp.ops.checks import check_any, check_choice, check_values, concrete
+from jerp.ops.checks import check_any, check_axes, check_choice, check_values, concrete
 from jerp.typing import Array, ArrayLike, Outcome
 
 __all__ = ["Protocol", "Tally", "increasing_horizons", "tally_runs"]
@@ -76,7 +75,8 @@ def tally_runs(
     Raises:
       InputError: N or M is 0, no sample exists, or the shape is not the protocol's;
         and, where Python can see it, an outcome that is none, or spending that is
-        negative, NaN for a run with an answer, or above T in a rerun.
+        negative, NaN for a run with an answer, or above T in a rerun. `ShapeError`, one
+        of them: an outcome that is no int, a mask that is no bool, or another shape.
 
     Example:
       >>> spent = jnp.array([[1.0, 3.0, 2.0, 5.0]])
@@ -87,12 +87,13 @@ def tally_runs(
     """
     check_choice("protocol", protocol, get_args(Protocol))
     horizons = increasing_horizons(horizons)
-    _check_shape(jnp.shape(spent), protocol, len(horizons))
-    mask = jnp.ones(jnp.shape(spent), bool) if mask is None else mask
-    runs = [jnp.asarray(x) for x in (spent, outcome, mask)]
-    chex.assert_equal_shape(runs)
-    chex.assert_type(runs[1:], [int, bool])
+    _check_shape(np.shape(spent), protocol, len(horizons))
+    mask = jnp.ones(np.shape(spent), bool) if mask is None else mask
+    axes = "H N M" if protocol == "rerun" else "N M"
+    check_axes(spent=(spent, axes), outcome=(outcome, axes), mask=(mask, axes, bool))
     _check_runs(spent, outcome, mask, horizons if protocol == "rerun" else None)
+    check_axes(outcome=(outcome, axes, int))
+    runs = (jnp.asarray(x) for x in (spent, outcome, mask))
     return _counts(*runs, horizons=horizons, protocol=protocol)
 
 

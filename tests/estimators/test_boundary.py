@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 
-from jerp.errors import ConfigError, InputError
+from jerp.errors import InputError
 from jerp.estimators.boundary import (
     boundary_change,
     capability_set,
@@ -118,7 +118,7 @@ def test_unsolved_is_what_n_failures_are_five_percent_likely_under():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ConfigError, match=r"threshold: expected in \[0, 1\), got 1.0"):
+    with pytest.raises(InputError, match=r"threshold: expected in \[0, 1\), got 1.0"):
         capability_set(A.astype(np.float32), threshold=1.0)
     with pytest.raises(InputError, match=r"estimate: expected in \[0, 1\], .* got 1.5"):
         capability_set(jnp.array([0.5, 1.5]))
@@ -126,7 +126,7 @@ def test_bad_input_is_named():
     with pytest.raises(InputError, match="num_samples: expected >= 0, got -1"):
         unsolved_upper_bound(-1)
     assert np.isnan(jax.jit(unsolved_upper_bound)(-1))
-    with pytest.raises(ConfigError, match="level: expected"):
+    with pytest.raises(InputError, match="level: expected"):
         unsolved_upper_bound(1, level=0.0)
     for bad in ((A, B[:9]), (A.astype(np.int32), B.astype(np.int32))):
         with pytest.raises(AssertionError):
@@ -141,3 +141,17 @@ def test_one_trace_a_shape():
     run(B, A)
     with pytest.raises(AssertionError):
         run(A[:5], B[:5])
+
+
+def test_capability_sets_are_taken_as_they_are():
+    """What is not defined on either side, or masked, is left out."""
+    a = capability_set(jnp.array([0.0, 0.5, jnp.nan, 0.5, 0.0]))
+    b = capability_set(jnp.array([0.5, 0.5, 0.5, jnp.nan, 0.0]))
+    change = boundary_change(a, b, mask=np.array([True, True, True, True, False]))
+    same = boundary_change(
+        a.member, b.member, mask=np.array([True, True, False, False, False])
+    )
+    chex.assert_trees_all_equal(change, same)
+    assert (int(change.gains), int(change.both), int(change.num_excluded)) == (1, 1, 3)
+    one = boundary_change(a, np.ones(5, bool))
+    assert (int(one.gains), int(one.losses), int(one.num_excluded)) == (2, 0, 1)

@@ -233,3 +233,14 @@ def test_one_trace_per_shape_and_budget():
         traced(jnp.int32([4, 6]), jnp.int32([c, c]), k=3)
     with pytest.raises(AssertionError, match="traced"):
         traced(jnp.int32([4, 6]), jnp.int32([1, 1]), k=4)
+
+
+def test_a_budget_beyond_all_samples_costs_nothing():
+    """4 GB a count otherwise, for a NaN."""
+    found = pass_at_k(10**6, 5, k=(1, 10**9))
+    assert found[0] == np.float32(5e-6) and np.isnan(found[1])
+    assert np.isnan(pass_hat_k(np.array([4, 2]), 1, k=10**9)).all()
+    mixed = pass_at_k(np.array([4, 2]), 1, k=(2, 4, 8))
+    np.testing.assert_array_equal(np.isnan(mixed), [[0, 0, 1], [0, 1, 1]])
+    np.testing.assert_allclose(mixed[0, :2], [0.5, 1.0], rtol=1e-6)
+    assert pass_at_k(np.zeros(0), np.zeros(0), k=3).shape == (0,)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jerp.errors import ConfigError, InputError
+from jerp.errors import InputError
 from jerp.estimators.proportion import wilson_interval
 from tests.reference import proportion as reference
 
@@ -68,16 +68,14 @@ def test_no_trials_and_impossible_counts_are_undefined():
 def test_bad_input_is_named():
     with pytest.raises(InputError, match=r"num_successes: .*, got 11 at \[1\]"):
         wilson_interval(jnp.array([1, 11]), jnp.array([10, 10]))
-    with pytest.raises(InputError, match=r"num_successes: expected in \[0, num_trials"):
+    with pytest.raises(InputError, match="num_successes: expected >= 0, got -1"):
         wilson_interval(-1, 10)
     with pytest.raises(InputError, match="num_trials: expected >= 0, got -1"):
         wilson_interval(0, -1)
-    with pytest.raises(ConfigError, match="level: expected"):
+    with pytest.raises(InputError, match="level: expected"):
         wilson_interval(0, 1, level=1.0)
     with pytest.raises(AssertionError):
         wilson_interval(jnp.array(0.5), jnp.array(1.0))
-    with pytest.raises(AssertionError):
-        wilson_interval(jnp.array([1, 2]), jnp.array([3]))
 
 
 _both = jax.jit(wilson_interval)

@@ -5,6 +5,7 @@ import pytest
 
 from jerp.estimators import resampling
 from jerp.estimators.clusters import resampling_clusters
+from jerp.estimators.intervals import bootstrap_interval
 from jerp.estimators.resampling import (
     jackknife,
     replicates,
@@ -152,3 +153,20 @@ def test_draws_within_clusters_by_law(times):
         np.testing.assert_allclose(found[:, part].var(0), variance, rtol=0.15)
     other = draw(jax.random.key(1), jnp.tile(weight, (4000, 1)), clusters)
     assert (found != np.asarray(other)).any()
+
+
+def test_what_weighs_nothing_may_be_infinite():
+    values = np.float32([[1, 1, 1, 1], [3, np.inf, -np.inf, np.nan]])
+    without, with_all = (
+        weighted_mean(values, np.float32(w)).tolist() for w in ([1, 0], [1, 1])
+    )
+    assert without == [1.0] * 4
+    np.testing.assert_array_equal(with_all, [2, np.inf, -np.inf, np.nan])
+    both = np.float32([np.inf, -np.inf])
+    assert np.isnan(weighted_mean(both, np.ones(2, np.float32)))
+
+
+def test_an_infinite_value_is_seen_in_the_limits_under_jit():
+    values = jnp.array([0.0, 1.0, jnp.inf])
+    found = jax.jit(lambda x: bootstrap_interval(jax.random.key(0), x))(values)
+    assert float(found.point) == np.inf and not np.isfinite(found.high)

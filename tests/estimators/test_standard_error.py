@@ -5,7 +5,7 @@ import jax
 import numpy as np
 import pytest
 
-from jerp.errors import ConfigError
+from jerp.errors import InputError
 from jerp.estimators.standard_error import (
     clustered_standard_error,
     smallest_detectable_difference,
@@ -93,5 +93,5 @@ def test_scale_shift_and_names(scale):
 
 @pytest.mark.parametrize("name", ["level", "power"])
 def test_bad_settings_are_named(name):
-    with pytest.raises(ConfigError, match=rf"{name}: expected in \(0, 1\), got 1.0"):
+    with pytest.raises(InputError, match=rf"{name}: expected in \(0, 1\), got 1.0"):
         smallest_detectable_difference(VALUES, **{name: 1.0})
