@@ -21,6 +21,7 @@ from jerp.typing import Array, ArrayLike, Key
 
 __all__ = [
     "MOST",
+    "as_array",
     "broadcast_counts",
     "check_broadcast",
     "check_level",
@@ -38,6 +39,8 @@ def check_rows(
     cluster: ArrayLike | None,
     mask: ArrayLike | None,
     strata: ArrayLike | None = None,
+    *,
+    name: str = "values",
 ) -> tuple[Any, Any, Any, Any]:
     """What a caller gave as arrays, refused by name where it is not of N rows.
 
@@ -46,6 +49,7 @@ def check_rows(
       cluster: `[N]` int, or None.
       mask: `[N]` bool, or None.
       strata: `[N]` int, or None; a cluster has to be in one.
+      name: of the values; empty where the keys of a dict name them.
 
     Returns:
       The four, as arrays where they are not None.
@@ -56,23 +60,24 @@ def check_rows(
       ...
       jerp.errors.ShapeError: cluster: expected axes [N] = [3], got [2]
     """
-    cluster, mask, strata = map(_array, (cluster, mask, strata))
+    cluster, mask, strata = map(as_array, (cluster, mask, strata))
     _check_lengths(values)
     first = jax.tree.leaves(values)[0]
     given = {"cluster": (cluster, int), "mask": (mask, bool), "strata": (strata, int)}
     rows = {name: (x, "N", kind) for name, (x, kind) in given.items() if x is not None}
     check_axes(values=(first, row_axes(first)), **rows)
 
-    def leaf(x: ArrayLike) -> Array:
+    def leaf(path: Any, x: ArrayLike) -> Array:
+        where = jax.tree_util.keystr(path, simple=not name)
         if jnp.issubdtype(jnp.result_type(x), jnp.integer):
-            check_int32("values", x)
+            check_int32(name + where, x)
         x = jnp.asarray(x)
         kept = None if mask is None else jnp.reshape(mask, (-1, *[1] * (x.ndim - 1)))
         expected = "finite numbers, or NaN for none"
-        check_values("values", x, lambda v: ~np.isinf(v), expected, mask=kept)
+        check_values(name + where, x, lambda v: ~np.isinf(v), expected, mask=kept)
         return x
 
-    values = jax.tree.map(leaf, values)
+    values = jax.tree_util.tree_map_with_path(leaf, values)
     check_strata(strata, cluster, mask)
     return values, cluster, mask, strata
 
@@ -108,7 +113,7 @@ def broadcast_counts(**counts: ArrayLike) -> list[Array]:
     check_broadcast(**counts)
     arrays = []
     for name, count in counts.items():
-        count = count if isinstance(count, jax.Array) else np.asarray(count)
+        count = as_array(count)
         if jnp.issubdtype(count.dtype, jnp.integer):
             check_values(name, count, lambda v: v >= 0, ">= 0")
             check_values(name, count, lambda v: v <= MOST, "at most 2^31 - 1")
@@ -176,8 +181,13 @@ def check_level(level: float) -> None:
         raise InputError(f"level: expected in (0, 1), got {level}")
 
 
-def _array(x: Any) -> Any:
-    """A list becomes an array that still has all of its bits."""
+def as_array(x: Any) -> Any:
+    """A list becomes an array that still has all of its bits; None is left alone.
+
+    Example:
+      >>> as_array([2**40]).dtype
+      dtype('int64')
+    """
     return x if x is None or isinstance(x, jax.Array) else np.asarray(x)
 
 

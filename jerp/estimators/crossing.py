@@ -11,11 +11,10 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 
 from jerp.errors import InputError
-from jerp.estimators.arguments import check_resampling, check_rows
+from jerp.estimators.arguments import as_array, check_resampling, check_rows
 from jerp.estimators.clusters import kept_rows, resampling_clusters
 from jerp.estimators.marginal import check_grid
 from jerp.estimators.passk import budgets
@@ -103,15 +102,17 @@ def crossing_k(
       (2.0, 1.0, 1)
     """
     check_resampling(key, weighted_mean, num_resamples=num_resamples, level=level)
-    check_axes(a=(a, "N K"), b=(b, "N K"))
+    curves = {"a": as_array(a), "b": as_array(b)}
+    check_axes(a=(curves["a"], "N K"), b=(curves["b"], "N K"))
     ks = budgets(tuple(ks), name="ks")
-    check_grid("ks", ks, size=np.shape(a)[1])
+    check_grid("ks", ks, size=curves["a"].shape[1])
     if len(ks) < 2:
         raise InputError(f"ks: expected two or more values, got {ks}")
-    (a, b), *rows = check_rows((a, b), cluster, mask, strata)
+    curves, *rows = check_rows(curves, cluster, mask, strata, name="")
+    a, b = jnp.asarray(curves["a"], jnp.float32), jnp.asarray(curves["b"], jnp.float32)
     found = _crossing_interval(
         key,
-        jnp.asarray(b, jnp.float32) - jnp.asarray(a, jnp.float32),
+        b - a,
         *rows,
         jnp.log2(jnp.asarray(ks, jnp.float32)),
         jnp.array([(1 - level) / 2, (1 + level) / 2], jnp.float32),

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jerp.errors import ConfigError, InputError
-from jerp.estimators.arguments import check_resampling, check_rows
+from jerp.estimators.arguments import as_array, check_resampling, check_rows
 from jerp.estimators.clusters import kept_rows, resampling_clusters
 from jerp.estimators.quantiles import (
     bca_levels,
@@ -181,11 +181,13 @@ def paired_difference(
     """
     check_resampling(key, weighted_mean, num_resamples=num_resamples, level=level)
     _check_draws(method, cluster, weighted_mean, resample_within)
-    check_axes(a=(a, "N"), b=(b, "N"))
-    (a, b), *rows = check_rows((a, b), cluster, mask, strata)
+    pair = {"a": as_array(a), "b": as_array(b)}
+    check_axes(a=(pair["a"], "N"), b=(pair["b"], "N"))
+    pair, *rows = check_rows(pair, cluster, mask, strata, name="")
+    a, b = jnp.asarray(pair["a"], jnp.float32), jnp.asarray(pair["b"], jnp.float32)
     interval, replicate = _bootstrap(
         key,
-        jnp.asarray(a, jnp.float32) - jnp.asarray(b, jnp.float32),
+        a - b,
         *rows,
         _tails(level),
         statistic=weighted_mean,

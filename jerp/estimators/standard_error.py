@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import ndtri
 
 from jerp.errors import InputError
-from jerp.estimators.arguments import check_rows
+from jerp.estimators.arguments import as_array, check_rows
 from jerp.estimators.clusters import kept_rows
 from jerp.estimators.resampling import weighted_mean
 from jerp.ops.checks import check_axes
@@ -51,8 +50,7 @@ def clustered_standard_error(
       >>> float(clustered_standard_error(x, cluster=jnp.array([0, 0, 1, 1])))
       0.5
     """
-    if isinstance(values, list):
-        values = np.asarray(values)
+    values = as_array(values)
     check_axes(values=(values, "N"))
     values, cluster, mask, _ = check_rows(values, cluster, mask)
     return _standard_error(values, cluster, mask)

@@ -121,6 +121,14 @@ REFUSED = {
         lambda: simultaneous_band(KEY, np.float32([[1, 2], [3, -np.inf]])),
         r"values: expected finite numbers.* got -inf at \[1, 1\]",
     ),
+    "an infinite half of a pair": (
+        lambda: paired_difference(KEY, ROWS, np.where(ROWS > 0.5, np.inf, ROWS)),
+        r"^b: expected finite numbers.* got inf at \[1\]",
+    ),
+    "infinite curves of an agent": (
+        lambda: crossing_k(KEY, RUNS, RUNS - np.inf, (1, 2, 4)),
+        r"^b: expected finite numbers.* got -inf at \[0, 0\]",
+    ),
     "a number for a key": (
         lambda: bootstrap_interval(0, ROWS),
         r"key: expected one key, as jax.random.key\(0\) is, got 0",
@@ -273,6 +281,10 @@ def test_lists_are_arrays():
     lists = interval(cluster=tasks, mask=mask)
     arrays = interval(cluster=np.array(tasks), mask=np.array(mask))
     assert float(lists.low) == float(arrays.low)
+    difference = paired_difference(KEY, [0.0, 1.0, 2.0], [1.0, 1.0, 2.5])
+    assert float(difference.point) == -0.5
+    crossing = crossing_k(KEY, [[0.5, 0.5]] * 2, [[0.25, 0.75]] * 2, [1, 4])
+    assert float(crossing.k.point) == 2.0
     assert float(interquartile_mean([1.0, 2, 3], [1, 1, 1])) == 2.0
     assert surface([[0.5, 2.0]], [[1, 1]]).num_correct.tolist() == [[1]]
     assert float(clustered_standard_error([0, 1, 0, 1.0])) == pytest.approx(1 / 12**0.5)
