@@ -16,15 +16,6 @@ from jerp.errors import (
     TrajectoryError,
     UnknownNameError,
 )
-from jerp.estimators.arguments import (
-    as_array,
-    broadcast_counts,
-    check_broadcast,
-    check_level,
-    check_resampling,
-    check_rows,
-    row_axes,
-)
 from jerp.estimators.bands import simultaneous_band
 from jerp.estimators.boundary import (
     BoundaryChange,
@@ -117,19 +108,13 @@ __all__ = [
     "aggregate_loss",
     "anchor_coverage",
     "anchor_ids",
-    "as_array",
     "awr_policy_loss",
     "awr_value_loss",
     "awr_weights",
     "bootstrap_interval",
     "boundary_change",
-    "broadcast_counts",
     "capability_set",
     "categorical_entropy",
-    "check_broadcast",
-    "check_level",
-    "check_resampling",
-    "check_rows",
     "check_trajectory",
     "clipped_policy_loss",
     "clustered_standard_error",
@@ -168,7 +153,6 @@ __all__ = [
     "performance_profile",
     "policy_entropy",
     "probability_of_improvement",
-    "row_axes",
     "safe_exp",
     "safe_sqrt",
     "saturation_horizon",

@@ -121,8 +121,8 @@ def _marginal_horizon(results: Mapping[str, Any], agent: Mapping[str, Any]) -> T
     ]
     near = number(results["settings"]["tolerance"], 2)
     title = (
-        f"What the next T adds, {agent['label']} (T*: the first T within {near} of the "
-        "last)"
+        f"What the next T adds, {agent['label']} (T*: from there on within {near} of "
+        "the last)"
     )
     return Table(title, ("k", *steps, "T*"), rows)
 
