@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -13,6 +14,24 @@ import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
+
+
+# Here compiling is nearly all of the time. Where a test is about single bits (ops,
+# advantages) or runs for long (models, bridge), programs are optimised as users' are.
+QUICKLY_COMPILED = (
+    *("cli", "envs", "estimators", "harness", "objectives", "rollout", "runs"),
+    *("training", "test_examples.py", "test_readme.py"),
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick_compilation(request):
+    """A quarter less time in the folders named above, for slower programs."""
+    part = request.path.relative_to(Path(__file__).parent).parts[0]
+    before = jax.config.jax_disable_most_optimizations
+    jax.config.update("jax_disable_most_optimizations", part in QUICKLY_COMPILED)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture(autouse=True, scope="session")
