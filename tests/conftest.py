@@ -28,10 +28,7 @@ QUICKLY_COMPILED = (
 def _quick_compilation(request):
     """A quarter less time in the folders named above, for slower programs."""
     part = request.path.relative_to(Path(__file__).parent).parts[0]
-    before = jax.config.jax_disable_most_optimizations
     jax.config.update("jax_disable_most_optimizations", part in QUICKLY_COMPILED)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture(autouse=True, scope="session")
