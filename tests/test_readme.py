@@ -14,6 +14,7 @@ def test_the_example_prints_what_is_shown():
     program, shown = re.search(
         r"```python\n(.+?)```\n+```\n(.+?)```", README, re.DOTALL
     ).groups()
+    # Our own page, as a reader would paste it; nothing a model wrote comes near.
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(program, "README.md", "exec"), {})

@@ -358,7 +358,10 @@ def run_version(call, **settings):
     return subprocess.run(words, stderr=subprocess.PIPE, **settings)
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.skipif(
+    not os.path.exists("/dev/full"),
+    reason="no /dev/full, which only Linux has, to stand for a full disk",
+)
 @pytest.mark.parametrize("call", ["print('short')", "print('x' * 10**6)"])
 def test_output_to_a_full_disk_is_one_line_and_status_2(call):
     with open("/dev/full", "w") as full:
