@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from experiments.harness_control.domains import DOMAINS
 from jerp.errors import ConfigError, UnknownNameError
-from jerp.runs.collection import HarnessSizes
+from jerp.runs.harness.collection import HarnessSizes
 
-__all__ = ["DOMAINS", "GENERATOR_SEEDS", "HarnessConfig"]
-
-DOMAINS = ("coding", "research")
+__all__ = ["GENERATOR_SEEDS", "HarnessConfig"]
 
 GENERATOR_SEEDS = {"recorded": 0, "smollm2": 1}
 """Task mixes were tuned on seed 7, which no result uses (see README.md)."""

@@ -23,33 +23,20 @@ from rich.progress import (
 
 import jerp
 from experiments.harness_control.config import HarnessConfig
+from experiments.harness_control.domains import NUM_TASKS, make_domain
 from experiments.harness_control.executors import (
     OpenExecutor,
     open_executor,
     recorded_reach,
 )
-from jerp.bridge.sandbox import Sandbox
 from jerp.bridge.session import Session
-from jerp.domains.base import ControlledDomain
-from jerp.domains.controlled.coding import CodingDomain
-from jerp.domains.controlled.research import ResearchDomain
-from jerp.runs.figures import write_figures
-from jerp.runs.harness import DomainRun, run_domain
-from jerp.runs.report import render_tables, write_report
+from jerp.runs.harness.figures import write_figures
+from jerp.runs.harness.loop import DomainRun, run_domain
+from jerp.runs.harness.report import render_tables, write_report
 from jerp.runs.viewer import write_view
 from jerp.storage.manifest import open_run
 
-__all__ = ["make_domain", "run"]
-
-NUM_TASKS = 300
-"""Tasks that a generator makes of one seed; sizes take a stratified part."""
-
-
-def make_domain(name: str, store: Any) -> ControlledDomain:
-    """The domain called `name`; verdicts of run code are kept in `store`."""
-    if name == "coding":
-        return CodingDomain(Sandbox(store=store))
-    return ResearchDomain()
+__all__ = ["run"]
 
 
 def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, Any]:

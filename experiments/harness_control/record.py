@@ -20,16 +20,16 @@ from typing import Any
 import tyro
 from rich.console import Console
 
-from experiments.harness_control.config import DOMAINS, GENERATOR_SEEDS, SIZES
+from experiments.harness_control.config import GENERATOR_SEEDS, SIZES
+from experiments.harness_control.domains import NUM_TASKS, make_domain
 from experiments.harness_control.executors import (
     RECORDED,
     OpenExecutor,
     open_executor,
 )
-from experiments.harness_control.main import NUM_TASKS, make_domain
 from jerp.bridge.store import compact
 from jerp.domains.explore import TaskReach, explore
-from jerp.errors import JerpError, UnknownNameError
+from jerp.errors import JerpError
 
 __all__ = ["Record", "main"]
 
@@ -39,7 +39,7 @@ class Record:
     """Records every reachable response of one domain.
 
     Attributes:
-      domain: coding or research.
+      domain: name of a controlled domain.
       out: folder of the growing store.
       num_tasks: the first so many tasks; fewer than all are recorded but not shipped.
       batch: tasks that are walked side by side.
@@ -53,8 +53,6 @@ class Record:
 
 def main(record: Record, console: Console) -> None:
     """Records; writes the package data once every task is recorded."""
-    if record.domain not in DOMAINS:
-        raise UnknownNameError("domain", record.domain, DOMAINS)
     with open_executor("smollm2", record.out, console) as opened:
         reach = _walk(record, opened, console)
     if record.num_tasks >= NUM_TASKS:

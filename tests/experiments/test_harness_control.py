@@ -10,19 +10,20 @@ import pytest
 from rich.console import Console
 
 from experiments.harness_control.analysis import load_results, score
-from experiments.harness_control.config import DOMAINS, HarnessConfig
+from experiments.harness_control.config import HarnessConfig
+from experiments.harness_control.domains import DOMAINS, NUM_TASKS, make_domain
 from experiments.harness_control.executors import (
     RECORDED,
     open_executor,
     recorded_reach,
 )
-from experiments.harness_control.main import NUM_TASKS, make_domain, run
+from experiments.harness_control.main import run
 from jerp.bridge.episodes import run_episodes
 from jerp.bridge.session import Session
 from jerp.errors import ConfigError, StorageError, UnknownNameError
 from jerp.harness.state import NUM_FEATURES
 from jerp.models.controller import Controller, controller_policy, init_policy
-from jerp.runs.report import ARM_LABELS
+from jerp.runs.harness.report import ARM_LABELS
 from jerp.storage.controllers import load_controller
 from jerp.storage.trajectories import TrajectoryFolder
 

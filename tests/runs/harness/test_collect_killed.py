@@ -14,7 +14,7 @@ import pytest
 from jerp.bridge.store import ResponseStore
 from jerp.storage.trajectories import TrajectoryFolder
 from jerp.typing import USAGE_KINDS
-from tests.runs.collecting import collect_all
+from tests.runs.harness.collecting import collect_all
 
 SECONDS = USAGE_KINDS.index("seconds")
 
@@ -22,7 +22,7 @@ SECONDS = USAGE_KINDS.index("seconds")
 def _killed_once(folder, delay: float) -> bool:
     """Kills a collecting child `delay` after its first episodes; True if killed."""
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.runs.collecting", str(folder)],
+        [sys.executable, "-m", "tests.runs.harness.collecting", str(folder)],
         stdout=subprocess.PIPE,
         text=True,
     )

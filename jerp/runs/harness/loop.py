@@ -29,7 +29,7 @@ from jerp.harness import baselines
 from jerp.harness.actions import Action
 from jerp.models.controller import controller_policy
 from jerp.records import Task
-from jerp.runs.collection import (
+from jerp.runs.harness.collection import (
     EpisodePlan,
     HarnessSizes,
     collect,
@@ -37,7 +37,7 @@ from jerp.runs.collection import (
     split_tasks,
     training_plan,
 )
-from jerp.runs.comparison import (
+from jerp.runs.harness.comparison import (
     EpisodeTable,
     arm_summary,
     buffer_support,

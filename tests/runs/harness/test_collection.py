@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jerp.records import Task
-from jerp.runs.collection import (
+from jerp.runs.harness.collection import (
     HarnessSizes,
     episode_keys,
     evaluation_plan,

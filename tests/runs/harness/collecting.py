@@ -14,7 +14,7 @@ from jerp.bridge.session import Session
 from jerp.bridge.store import ResponseStore, StoredExecutor
 from jerp.domains.controlled.research import ResearchDomain
 from jerp.harness.baselines import BASE_SEQUENCES, perturbed_policy
-from jerp.runs.collection import HarnessSizes, collect, training_plan
+from jerp.runs.harness.collection import HarnessSizes, collect, training_plan
 from jerp.storage.trajectories import TrajectoryFolder
 
 WORDS = ("silver", "1812", "a mill", "forty", "north")

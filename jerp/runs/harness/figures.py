@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jerp.runs.report import ARM_LABELS, executor_line
+from jerp.runs.harness.report import ARM_LABELS, executor_line
 
 __all__ = ["write_figures"]
 

@@ -1,0 +1,1 @@
+"""The harness-control loop: collect, train, evaluate, compare, report."""
