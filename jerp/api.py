@@ -24,6 +24,7 @@ from jerp.estimators.boundary import (
     capability_set,
     unsolved_upper_bound,
 )
+from jerp.estimators.correlation import RankCorrelation, rank_correlation
 from jerp.estimators.crossing import Crossing, crossing_k
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.estimators.marginal import marginal_horizon, marginal_k, saturation_horizon
@@ -31,7 +32,12 @@ from jerp.estimators.passk import pass_at_k, pass_hat_k
 from jerp.estimators.passk_float64 import pass_at_k_float64, pass_hat_k_float64
 from jerp.estimators.proportion import wilson_interval
 from jerp.estimators.resampling import Statistic, weighted_mean
-from jerp.estimators.significance import holm, mcnemar_exact
+from jerp.estimators.significance import (
+    SignTest,
+    holm,
+    mcnemar_exact,
+    sign_test,
+)
 from jerp.estimators.standard_error import (
     clustered_standard_error,
     smallest_detectable_difference,
@@ -98,7 +104,9 @@ __all__ = [
     "LossOutput",
     "Outcome",
     "PassSurface",
+    "RankCorrelation",
     "ShapeError",
+    "SignTest",
     "Statistic",
     "SurfaceMean",
     "Trajectory",
@@ -153,9 +161,11 @@ __all__ = [
     "performance_profile",
     "policy_entropy",
     "probability_of_improvement",
+    "rank_correlation",
     "safe_exp",
     "safe_sqrt",
     "saturation_horizon",
+    "sign_test",
     "simultaneous_band",
     "smallest_detectable_difference",
     "standardize",

@@ -6,6 +6,8 @@ normal or chi-squared approximation: the counts that matter here are small.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 
@@ -13,7 +15,7 @@ from jerp.estimators.arguments import broadcast_counts, row_axes
 from jerp.ops.checks import check_axes, check_values
 from jerp.typing import Array, ArrayLike
 
-__all__ = ["holm", "mcnemar_exact"]
+__all__ = ["SignTest", "holm", "mcnemar_exact", "sign_test"]
 
 _RESCALE = 2.0**64
 """Binomials are kept below this times a power of it, far from float32's 2^128."""
@@ -85,6 +87,56 @@ def mcnemar_exact(gains: ArrayLike, losses: ArrayLike) -> Array:
     check_axes(gains=(gains, axes), losses=(losses, axes))
     b, c = broadcast_counts(gains=gains, losses=losses)
     return _exact(b.astype(jnp.int32), c.astype(jnp.int32))  # their sum may be larger
+
+
+class SignTest(NamedTuple):
+    """How many differences are above and below 0, and how surprising that is.
+
+    Attributes:
+      positive, negative: `[]` int32 counts; ties and NaN are in neither.
+      p_value: `[]` float32, exact, two-sided.
+      smallest: `[]` float32, the p-value had all of them had one sign. Above .05 the
+        test could not have rejected, whatever the differences.
+    """
+
+    positive: Array
+    negative: Array
+    p_value: Array
+    smallest: Array
+
+
+def sign_test(difference: ArrayLike) -> SignTest:
+    """Exact sign test: is a difference as often above 0 as below?
+
+        n = #{d > 0} + #{d < 0}
+        p = min(1, 2 P(X <= min(#{d > 0}, #{d < 0}))),   X ~ Binomial(n, 1 / 2)
+        smallest = min(1, 2^(1 - n))
+
+    Args:
+      difference: `[N]` float32, one a domain or task; an exact 0 is a tie and does
+        not count, NaN is no observation.
+
+    Returns:
+      `SignTest`.
+
+    Reference: Dixon and Mood, "The statistical sign test", JASA 41 (1946).
+
+    Example:
+      >>> test = sign_test(jnp.array([0.1, 0.2, 0.3, 0.1, 0.2, 0.1]))
+      >>> int(test.positive), float(test.p_value), float(test.smallest)
+      (6, 0.03125, 0.03125)
+    """
+    d = jnp.asarray(difference, jnp.float32)
+    check_axes(difference=(d, "N"))
+    positive = jnp.sum(d > 0, dtype=jnp.int32)
+    negative = jnp.sum(d < 0, dtype=jnp.int32)
+    zero = jnp.zeros_like(positive)
+    return SignTest(
+        positive,
+        negative,
+        mcnemar_exact(positive, negative),
+        mcnemar_exact(positive + negative, zero),
+    )
 
 
 def holm(p_values: ArrayLike, *, axis: int | None = None) -> Array:

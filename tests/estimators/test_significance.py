@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jerp.errors import InputError
-from jerp.estimators.significance import holm, mcnemar_exact
+from jerp.estimators.significance import holm, mcnemar_exact, sign_test
 from tests.reference import boundary as reference
 
 P_VALUES = np.float32([[0.04, 0.5, 0.001], [0.03, 0.9, 0.04]])
@@ -148,3 +148,20 @@ def test_one_trace_a_shape():
         run(jnp.array([5, 3 + shift]), jnp.array([1, 7 + shift]))
     with pytest.raises(AssertionError):
         run(jnp.array([5]), jnp.array([1]))
+
+
+def test_sign_test_by_hand():
+    # Five of six: 2 (1 + 6) / 64. The tie and the NaN are in neither count.
+    difference = jnp.array([0.1, 0.2, 0.3, -0.1, 0.2, 0.1, 0.0, jnp.nan])
+    found = sign_test(difference)
+    assert (int(found.positive), int(found.negative)) == (5, 1)
+    assert float(found.p_value) == pytest.approx(14 / 64)
+    assert float(found.smallest) == pytest.approx(2 / 64)
+
+
+def test_sign_test_of_rows_and_of_nothing(transform):
+    rows = jnp.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [-1.0, 2.0, jnp.nan]])
+    found = [transform(sign_test)(row) for row in rows]
+    assert [float(f.p_value) for f in found] == [0.25, 1.0, 1.0]
+    assert [float(f.smallest) for f in found] == [0.25, 1.0, 0.5]
+    assert [float(sign_test(-row).p_value) for row in rows] == [0.25, 1.0, 1.0]
