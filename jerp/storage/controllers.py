@@ -1,107 +1,172 @@
-"""Trained controllers as plain files: parameters in safetensors, their meaning in JSON.
+"""Trained controllers as folders: parameters in safetensors, their meaning in JSON.
 
-One file holds both, belongs to no device, and names the features and actions that the
-controller was trained on, so that it is never run on another layout by mistake.
+    <folder>/controller.json         layout, normalisation, training, support
+    <folder>/controller.safetensors  the parameters
+
+The folder is complete or absent, belongs to no device and to no version of JAX, holds
+no code, and names the features and actions that the controller was trained on, so that
+it is never run on another layout by mistake. `docs/controllers.md` has every field.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from jerp.errors import ConfigError, StorageError
-from jerp.harness.actions import ACTIONS
-from jerp.harness.state import FEATURE_VERSION, FEATURES
-from jerp.storage.atomic import make_folder
-from jerp.storage.documents import difference, plain
+from jerp.models.acting import HarnessController
+from jerp.models.support import BufferSupport
+from jerp.storage.atomic import read_bytes
+from jerp.storage.documents import difference, plain, read_json, write_json
+from jerp.storage.folders import replaced_folder
 from jerp.storage.tensors import load_tree, save_tree
-from jerp.typing import ArrayTree
 
-__all__ = ["StoredController", "load_controller", "save_controller"]
+__all__ = ["SCHEMA_VERSION", "load_controller", "save_controller"]
 
-_FORMAT = {"format": "jerp controller", "schema_version": 1}
-
-
-@dataclass(frozen=True)
-class StoredController:
-    """A controller as it was saved.
-
-    Attributes:
-      params: tree of numpy arrays, bitwise what was saved.
-      hyper: hyper-parameters and whatever else was saved beside them.
-    """
-
-    params: ArrayTree
-    hyper: Mapping[str, Any] = field(default_factory=dict)
+SCHEMA_VERSION = 1
+_FORMAT = "jerp controller"
+_DOCUMENT, _TENSORS = "controller.json", "controller.safetensors"
 
 
-def save_controller(
-    path: Path | str,
-    params: ArrayTree,
-    hyper: Mapping[str, Any],
-    *,
-    feature_names: Sequence[str] = FEATURES,
-    feature_version: int = FEATURE_VERSION,
-    action_names: Sequence[str] = ACTIONS,
-) -> Path:
-    """Writes a controller; the file is complete or absent.
+def save_controller(folder: Path | str, controller: HarnessController) -> Path:
+    """Writes a controller; the folder is complete or absent.
 
     Args:
-      path: of the file, usually ending in `.safetensors`; its folder is made.
-      params: dicts, lists and tuples of arrays.
-      hyper: JSON-able.
-      feature_names: what the controller sees, in order.
-      feature_version: of that layout.
-      action_names: what it chooses among, in order.
+      folder: absent, or an earlier controller's, which is replaced as a whole.
+      controller: checked when it was made.
 
     Returns:
-      `path`.
+      `folder`.
 
     Raises:
-      StorageError: something cannot be stored, or the disk refuses.
+      ConfigError: the folder holds something else.
+      StorageError: `training` cannot be stored, or the disk refuses.
     """
-    path = Path(path)
-    make_folder(path.parent)
-    layout = _layout(feature_names, feature_version, action_names)
-    save_tree(path, params, {**_FORMAT, "layout": layout, "hyper": plain(hyper)})
-    return path
+    folder = Path(folder)
+    others = set() if not folder.is_dir() else {p.name for p in folder.iterdir()}
+    if others - {_DOCUMENT, _TENSORS}:
+        raise ConfigError(
+            f"{folder}: expected no folder yet, or a controller's, got one that holds "
+            f"{min(others - {_DOCUMENT, _TENSORS})!r}; name another folder"
+        )
+    document = _describe(controller)
+    with replaced_folder(folder) as fresh:
+        write_json(fresh / _DOCUMENT, document)
+        digest = hashlib.sha256(read_bytes(fresh / _DOCUMENT)).hexdigest()
+        header = {
+            "format": _FORMAT,
+            "schema_version": SCHEMA_VERSION,
+            "document_sha256": digest,
+        }
+        save_tree(fresh / _TENSORS, controller.params, header)
+    return folder
 
 
 def load_controller(
-    path: Path | str,
+    folder: Path | str,
     *,
-    feature_names: Sequence[str] = FEATURES,
-    feature_version: int = FEATURE_VERSION,
-    action_names: Sequence[str] = ACTIONS,
-) -> StoredController:
-    """Reads a controller for the given layout of features and actions.
+    feature_names: Sequence[str] | None = None,
+    feature_version: int | None = None,
+    action_names: Sequence[str] | None = None,
+) -> HarnessController:
+    """Reads a controller; with a layout given, only one that was trained on it.
+
+    Args:
+      folder: as `save_controller` and `jerp train harness` write it.
+      feature_names: what the caller will show it, in order; None: not compared.
+      feature_version: of that layout; None: not compared.
+      action_names: what the caller lets it choose among, in order; None: not compared.
 
     Raises:
       ConfigError: it was trained on another layout; the difference is named.
-      StorageError: the file is missing, corrupt, or no controller of this version.
+      StorageError: files are missing, corrupt, of a newer jerp, or no controller's.
     """
-    path = Path(path)
-    params, document = load_tree(path)
-    found = difference({k: document.get(k) for k in _FORMAT}, _FORMAT)
-    if found:
-        raise StorageError(f"{path}: not a controller of this version: {found}")
-    layout = _layout(feature_names, feature_version, action_names)
-    found = difference(document["layout"], layout)
+    folder = Path(folder)
+    document = _read_document(folder)
+    layout = {
+        "feature_names": feature_names,
+        "feature_version": feature_version,
+        "action_names": action_names,
+    }
+    asked = plain({key: value for key, value in layout.items() if value is not None})
+    found = difference({key: document[key] for key in asked}, asked)
     if found:
         raise ConfigError(
-            f"{path} was trained on another layout: {found}. Train a controller on "
+            f"{folder} was trained on another layout: {found}. Train a controller on "
             "this layout, or load this one with the layout it names"
         )
-    return StoredController(params, document["hyper"])
+    params, header = load_tree(folder / _TENSORS)
+    digest = hashlib.sha256(read_bytes(folder / _DOCUMENT)).hexdigest()
+    if header.get("document_sha256") != digest:
+        raise StorageError(
+            f"{folder / _DOCUMENT}: altered since it was written (checksum differs); "
+            "take the folder from where it was trained, or train again"
+        )
+    return _parse(folder, document, params)
 
 
-def _layout(
-    feature_names: Sequence[str], feature_version: int, action_names: Sequence[str]
-) -> dict[str, Any]:
-    return {
-        "feature_version": feature_version,
-        "features": list(feature_names),
-        "actions": list(action_names),
-    }
+def _describe(controller: HarnessController) -> dict[str, Any]:
+    """What `controller.json` holds."""
+    mean, scale, support = controller.mean, controller.scale, controller.support
+    normalization = {}
+    if mean is not None and scale is not None:
+        normalization = {"mean": mean.tolist(), "scale": scale.tolist()}
+    return plain(
+        {
+            "format": _FORMAT,
+            "schema_version": SCHEMA_VERSION,
+            "feature_names": controller.feature_names,
+            "feature_version": controller.feature_version,
+            "action_names": controller.action_names,
+            "normalization": normalization,
+            "training": controller.training,
+            "support": None if support is None else asdict(support),
+        }
+    )
+
+
+def _read_document(folder: Path) -> dict[str, Any]:
+    """`controller.json`, once its format and version are known to be ours."""
+    path = folder / _DOCUMENT
+    if not path.exists():
+        raise StorageError(
+            f"{folder}: not a controller's folder (it has no {_DOCUMENT}); name one "
+            "that `jerp train harness` made, such as RUN/DOMAIN/controllers/awr-0"
+        )
+    document = read_json(path)
+    version = document.get("schema_version")
+    if document.get("format") != _FORMAT or not isinstance(version, int):
+        raise StorageError(f"{path}: not a controller's document")
+    if version > SCHEMA_VERSION:
+        raise StorageError(
+            f"{path}: of a newer jerp: expected schema version {SCHEMA_VERSION}, got "
+            f"{version}; upgrade jerp to load it"
+        )
+    return document
+
+
+def _parse(
+    folder: Path, document: Mapping[str, Any], params: Mapping[str, Any]
+) -> HarnessController:
+    """The controller; what it refuses is the fault of the files."""
+    try:
+        support = document["support"]
+        if support is not None:
+            lists = {k: tuple(v) for k, v in support.items() if isinstance(v, list)}
+            support = BufferSupport(**{**support, **lists})
+        return HarnessController(
+            params,
+            document["feature_names"],
+            document["action_names"],
+            document["feature_version"],
+            training=document["training"],
+            support=support,
+            **document["normalization"],
+        )
+    except (KeyError, TypeError, AttributeError, ConfigError) as error:
+        raise StorageError(
+            f"{folder}: not a controller that jerp wrote: {error}; train again"
+        ) from error

@@ -21,7 +21,7 @@ from experiments.harness_control.main import run
 from jerp.bridge.episodes import run_episodes
 from jerp.bridge.session import Session
 from jerp.errors import ConfigError, StorageError, UnknownNameError
-from jerp.harness.state import NUM_FEATURES
+from jerp.harness.state import FEATURES, NUM_FEATURES
 from jerp.models.controller import Controller, controller_policy, init_policy
 from jerp.runs.harness.report import ARM_LABELS
 from jerp.storage.controllers import load_controller
@@ -88,11 +88,10 @@ def test_controllers_are_kept_for_every_seed(smoke):
     config, _, _ = smoke
     for name in ("bc", "awr", "awr-step"):
         for seed in range(config.seeds):
-            path = (
-                config.folder / "coding" / "controllers" / f"{name}-{seed}.safetensors"
-            )
-            params = load_controller(path).params
-            assert params["hidden"]["kernel"].shape[0] == NUM_FEATURES
+            folder = config.folder / "coding" / "controllers" / f"{name}-{seed}"
+            controller = load_controller(folder, feature_names=FEATURES)
+            assert controller.training["seed"] == seed
+            assert controller.explain(np.zeros(NUM_FEATURES)).actions[0] == "check"
 
 
 def test_learned_arms_keep_probabilities_beside_the_text(smoke):

@@ -1,3 +1,5 @@
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -6,81 +8,166 @@ import numpy as np
 import pytest
 
 from jerp.errors import ConfigError, StorageError
-from jerp.harness.actions import ACTIONS
-from jerp.harness.state import FEATURE_VERSION, FEATURES
+from jerp.models.acting import HarnessController
+from jerp.models.support import BufferSupport
 from jerp.storage.controllers import load_controller, save_controller
-from jerp.storage.tensors import save_tree
+from jerp.storage.tensors import load_tree, save_tree
 
-PARAMS = {
-    "params": {
-        "Dense_0": {
-            "kernel": np.array([[1e-45, -0.0], [np.pi, 3e38]], np.float32),
-            "bias": np.zeros(2, np.float32),
-        }
-    }
-}
-HYPER = {"temperature": 0.2, "weights": (0.1, 10.0), "seed": 3}
+FIRST_RELEASE = Path(__file__).parent / "version1" / "controller"
 
 
-@pytest.fixture
-def path(tmp_path):
-    return save_controller(
-        tmp_path / "controllers" / "awr-0.safetensors", PARAMS, HYPER
+def controller():
+    """Three features, two actions, two hidden units; every attribute is used."""
+    return HarnessController(
+        {
+            "hidden": {
+                "kernel": np.array([[1e-45, -0.0], [np.pi, 3e38], [1, 2]], np.float32),
+                "bias": np.array([0.5, -0.5], np.float32),
+            },
+            "logits": {
+                "kernel": np.array([[1, -1], [0, 0.25]], np.float32),
+                "bias": np.zeros(2, np.float32),
+            },
+        },
+        ("doubt", "cost", "drafts"),
+        ("check", "submit"),
+        feature_version=7,
+        mean=np.array([0.1, 0, 2], np.float32),
+        scale=np.array([1, 0.3, 5], np.float32),
+        training={"method": "awr", "hyper": {"temperature": 0.2}, "seed": 3},
+        support=BufferSupport(
+            *(4, 2, 9),
+            *((0, 0, 0), (1, 1, 6), (0.5, 0.25, 2)),
+            *((6, 3), 0.25, 0.5, 1.0, 3.5),
+        ),
     )
 
 
-def test_a_controller_comes_back_bitwise(path):
-    stored = load_controller(path)
-    assert jax.tree.structure(stored.params) == jax.tree.structure(PARAMS)
-    for one, other in zip(
-        jax.tree.leaves(stored.params), jax.tree.leaves(PARAMS), strict=True
-    ):
-        assert one.dtype == other.dtype and one.tobytes() == other.tobytes()
-    assert stored.hyper == {"temperature": 0.2, "weights": [0.1, 10.0], "seed": 3}
+def assert_same(one, other):
+    assert jax.tree.structure(one.params) == jax.tree.structure(other.params)
+    pairs = [*zip(jax.tree.leaves(one.params), jax.tree.leaves(other.params))]  # noqa: B905
+    pairs += [(one.mean, other.mean), (one.scale, other.scale)]
+    for array, twin in pairs:
+        assert array.dtype == twin.dtype and array.tobytes() == twin.tobytes()
+    for name in ("feature_names", "action_names", "feature_version", "training"):
+        assert getattr(one, name) == getattr(other, name)
+    assert one.support == other.support
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return save_controller(tmp_path / "controllers" / "awr-0", controller())
+
+
+def test_a_controller_comes_back_bitwise(folder):
+    assert_same(load_controller(folder), controller())
+    names = sorted(path.name for path in folder.parent.rglob("*"))
+    assert names == ["awr-0", "controller.json", "controller.safetensors"]
 
 
 def test_a_controller_of_the_first_release_is_read():
-    stored = load_controller(Path(__file__).parent / "version1/controller.safetensors")
-    assert stored.hyper["temperature"] == 0.2
-    for one, other in zip(
-        jax.tree.leaves(stored.params), jax.tree.leaves(PARAMS), strict=True
-    ):
-        assert one.tobytes() == other.tobytes()
+    assert_same(load_controller(FIRST_RELEASE), controller())
+
+
+def test_a_controller_without_normalisation_and_support_comes_back(tmp_path):
+    bare = replace(controller(), mean=None, scale=None, support=None)
+    loaded = load_controller(save_controller(tmp_path / "c", bare))
+    assert loaded.mean is None and loaded.scale is None and loaded.support is None
 
 
 def test_device_arrays_are_stored_as_plain_ones(tmp_path):
-    path = save_controller(tmp_path / "c", jax.tree.map(jnp.asarray, PARAMS), {})
-    kernel = load_controller(path).params["params"]["Dense_0"]["kernel"]
-    assert type(kernel) is np.ndarray
+    device = replace(
+        controller(), params=jax.tree.map(jnp.asarray, controller().params)
+    )
+    kernel = load_controller(save_controller(tmp_path / "c", device)).params["hidden"]
+    assert type(kernel["kernel"]) is np.ndarray
 
 
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        ({"feature_names": ("x", *FEATURES[1:])}, r'features\[0\]: "progress" there'),
-        ({"feature_names": FEATURES[:-1]}, "features: 18 entries there, 17 here"),
-        ({"feature_version": FEATURE_VERSION + 1}, "feature_version: 1 there, 2 here"),
-        ({"action_names": ACTIONS[::-1]}, r'actions\[0\]: "observe" there'),
+        (
+            {"feature_names": ("x", "cost", "drafts")},
+            r'feature_names\[0\]: "doubt" there, "x" here',
+        ),
+        ({"feature_names": ("doubt",)}, "feature_names: 3 entries there, 1 here"),
+        ({"feature_version": 8}, "feature_version: 7 there, 8 here"),
+        ({"action_names": ("submit", "check")}, r'action_names\[0\]: "check" there'),
     ],
 )
-def test_another_layout_is_refused_and_the_difference_named(path, layout, message):
+def test_another_layout_is_refused_and_the_difference_named(folder, layout, message):
     with pytest.raises(ConfigError, match=message):
-        load_controller(path, **layout)
+        load_controller(folder, **layout)
 
 
-def test_a_layout_of_ones_own_is_kept(tmp_path):
-    layout = {"feature_names": ("x",), "feature_version": 7, "action_names": ("go",)}
-    path = save_controller(tmp_path / "c", PARAMS, {}, **layout)
-    load_controller(path, **layout)
-    with pytest.raises(ConfigError, match="another layout"):
-        load_controller(path)
+def test_the_same_layout_is_accepted(folder):
+    names = ["doubt", "cost", "drafts"]
+    actions = ("check", "submit")
+    load_controller(
+        folder, feature_names=names, feature_version=7, action_names=actions
+    )
 
 
-def test_a_file_that_is_no_controller_is_refused(tmp_path, path):
-    other = tmp_path / "other.safetensors"
-    save_tree(other, PARAMS, {"format": "something"})
-    with pytest.raises(StorageError, match="not a controller of this version"):
-        load_controller(other)
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(StorageError, match=r"awr-0\.safetensors: truncated"):
-        load_controller(path)
+def rewrite(folder, **changes):
+    path = folder / "controller.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_a_newer_version_asks_for_a_newer_jerp(folder):
+    rewrite(folder, schema_version=2, invention=1)
+    with pytest.raises(StorageError, match=r"got 2; upgrade jerp"):
+        load_controller(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "something"}, "not a controller's document"),
+        ({"schema_version": None}, "not a controller's document"),
+        ({"action_names": ["submit", "check"]}, "altered since it was written"),
+    ],
+)
+def test_a_document_that_is_not_the_written_one_is_refused(folder, changes, message):
+    rewrite(folder, **changes)
+    with pytest.raises(StorageError, match=message):
+        load_controller(folder)
+
+
+def test_damaged_files_are_refused_by_name(folder):
+    tensors, document = folder / "controller.safetensors", folder / "controller.json"
+    whole = tensors.read_bytes()
+    tensors.write_bytes(whole[:-5])
+    with pytest.raises(StorageError, match=r"controller\.safetensors: truncated"):
+        load_controller(folder)
+    tensors.write_bytes(whole[:-1] + b"\x7f")
+    with pytest.raises(StorageError, match=r"controller\.safetensors: altered"):
+        load_controller(folder)
+    document.write_text(document.read_text()[:-5])
+    with pytest.raises(StorageError, match=r"controller\.json: truncated"):
+        load_controller(folder)
+    document.unlink()
+    with pytest.raises(StorageError, match=r"has no controller\.json"):
+        load_controller(folder)
+
+
+def test_parameters_that_are_not_finite_are_refused(folder):
+    path = folder / "controller.safetensors"
+    params, header = load_tree(path)
+    params["logits"]["bias"] = np.array([0, np.nan], np.float32)
+    save_tree(path, params, header)
+    with pytest.raises(StorageError, match=r"params\.logits\.bias: .* got NaN"):
+        load_controller(folder)
+
+
+def test_only_a_controllers_folder_is_replaced(folder):
+    other = replace(controller(), training={})
+    assert load_controller(save_controller(folder, other)).training == {}
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigError, match=r"holds 'notes\.txt'"):
+        save_controller(folder, other)
+
+
+def test_what_json_cannot_hold_leaves_nothing(tmp_path):
+    with pytest.raises(StorageError, match="expected plain numbers"):
+        save_controller(tmp_path / "c", replace(controller(), training={"x": np.nan}))
+    assert not list(tmp_path.iterdir())

@@ -3,7 +3,7 @@
     <out>/<domain>/buffer/       behaviour episodes on the training tasks
     <out>/<domain>/base-train/   the base sequence on the same tasks
     <out>/<domain>/<arm>/        evaluation episodes on the held-out tasks
-    <out>/<domain>/controllers/  <arm>-<seed>.safetensors
+    <out>/<domain>/controllers/  <arm>-<seed>/, folders of `load_controller`
 
 Controllers learn from the buffer alone. Every arm asks the executor with the same
 sample indices, so that arms differ by their decisions and not by sampling luck.
@@ -22,11 +22,14 @@ import jax
 import numpy as np
 from rich.progress import Progress
 
+import jerp
 from jerp.bridge.session import Session
 from jerp.domains.base import ControlledDomain
 from jerp.errors import ConfigError
 from jerp.harness import baselines
-from jerp.harness.actions import Action
+from jerp.harness.actions import ACTIONS, Action
+from jerp.harness.state import FEATURE_VERSION, FEATURES
+from jerp.models.acting import HarnessController
 from jerp.models.controller import controller_policy
 from jerp.records import Task
 from jerp.runs.harness.collection import (
@@ -49,7 +52,8 @@ from jerp.runs.harness.comparison import (
 from jerp.storage.controllers import load_controller, save_controller
 from jerp.storage.trajectories import TrajectoryFolder
 from jerp.training.awr import AwrConfig, hyper_grid, make_awr
-from jerp.trajectory import valid_episodes
+from jerp.training.support import trajectory_support
+from jerp.trajectory import Trajectory, valid_episodes
 from jerp.typing import PolicyFn
 
 __all__ = ["LEARNED", "Arm", "DomainRun", "run_domain"]
@@ -210,7 +214,13 @@ def train_controllers(run: DomainRun, buffer: TrajectoryFolder) -> list[Arm]:
             state, metrics = jax.device_get(train(keys, hyper, data))
             for row, (name, temperature) in enumerate(temperatures.items()):
                 params = jax.tree.map(lambda x, row=row: x[row], state.params)
-                _save(folder, name, params, advantage, temperature)
+                _save(
+                    folder / name,
+                    params,
+                    data,
+                    metrics["weight"][row],
+                    {"advantage": advantage, "temperature": str(temperature)},
+                )
                 if name == "awr":
                     weight = metrics["weight"][row, 0]
             run.progress.advance(bar)
@@ -221,7 +231,12 @@ def train_controllers(run: DomainRun, buffer: TrajectoryFolder) -> list[Arm]:
             name,
             controller_policy,
             [
-                load_controller(folder / f"{name}-{seed}.safetensors").params
+                load_controller(
+                    folder / f"{name}-{seed}",
+                    feature_names=FEATURES,
+                    feature_version=FEATURE_VERSION,
+                    action_names=ACTIONS,
+                ).params
                 for seed in range(run.seeds)
             ],
         )
@@ -238,19 +253,24 @@ def _trainer(config: AwrConfig) -> Callable[..., Any]:
 
 
 def _save(
-    folder: Path, name: str, params: Any, advantage: str, temperature: float
+    arm: Path,
+    params: Any,
+    data: Trajectory,
+    weight: np.ndarray,
+    training: Mapping[str, Any],
 ) -> None:
-    """Saves the controllers of one arm; `params` has seeds in front."""
-    for seed in range(len(jax.tree.leaves(params)[0])):
-        save_controller(
-            folder / f"{name}-{seed}.safetensors",
+    """Saves `<arm>-<seed>/`; `params` and `weight` have seeds in front."""
+    for seed in range(len(weight)):
+        controller = HarnessController(
             jax.tree.map(lambda x, seed=seed: x[seed], params),
-            hyper={
-                "advantage": advantage,
-                "temperature": str(temperature),
-                "seed": seed,
-            },
+            FEATURES,
+            ACTIONS,
+            FEATURE_VERSION,
+            training={"jerp": jerp.__version__, "method": "awr", "seed": seed}
+            | dict(training),
+            support=trajectory_support(data, weight[seed]),
         )
+        save_controller(arm.with_name(f"{arm.name}-{seed}"), controller)
 
 
 def _summaries(seed: int, tables: dict[str, EpisodeTable]) -> dict[str, Any]:
