@@ -9,9 +9,9 @@ between machines; it changes one decision in about 1e15.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -99,7 +99,7 @@ class HarnessController:
         features: ArrayLike,
         legal: ArrayLike,
         *,
-        seed: int | None = None,
+        seed: SupportsIndex | None = None,
         greedy: bool = False,
     ) -> Decision:
         """Draws one legal action; the same for the same arguments, everywhere.
@@ -128,7 +128,7 @@ class HarnessController:
         features: ArrayLike,
         legal: ArrayLike,
         *,
-        seeds: Sequence[int] | np.ndarray | None = None,
+        seeds: Iterable[SupportsIndex] | None = None,
         greedy: bool = False,
     ) -> list[Decision]:
         """`act` of `B` rows; each is what `act` gives for it, to the last bit.
@@ -212,7 +212,7 @@ class HarnessController:
         self,
         x: np.ndarray,
         legal: np.ndarray,
-        seeds: Sequence[int | None],
+        seeds: Sequence[SupportsIndex | None],
         greedy: bool,
     ) -> list[Decision]:
         log_prob, share = _log_softmax(self._logits(x), legal)

@@ -7,6 +7,7 @@ state, no generator whose stream might change with a library's version.
 from __future__ import annotations
 
 import operator
+from typing import SupportsIndex
 
 from jerp.errors import InputError
 
@@ -15,7 +16,7 @@ __all__ = ["uniform"]
 MASK = (1 << 64) - 1
 
 
-def uniform(seed: int | None) -> float:
+def uniform(seed: SupportsIndex | None) -> float:
     """A number in [0, 1) that depends on `seed` alone: the first of SplitMix64.
 
         z = seed + 9e3779b97f4a7c15
@@ -39,7 +40,7 @@ def uniform(seed: int | None) -> float:
       0.8833108082136426
     """
     try:
-        z = -1 if isinstance(seed, bool) else operator.index(seed)  # type: ignore[arg-type]
+        z = -1 if seed is None or isinstance(seed, bool) else operator.index(seed)
     except TypeError:
         z = -1
     if not 0 <= z < 1 << 64:
