@@ -16,9 +16,10 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jerp.errors import ConfigError, InputError, ShapeError
+from jerp.errors import ConfigError, ShapeError
 from jerp.models.acting_checks import (
-    check_axes,
+    check_features,
+    check_legal,
     check_params,
     layout_names,
 )
@@ -119,9 +120,9 @@ class HarnessController:
           ShapeError: other lengths or types.
           InputError: a NaN or infinite feature, nothing legal, or a seed out of range.
         """
-        x = self._features(features, ndim=1)[None]
-        allowed = self._legal(legal, (1,), ndim=1)[None]
-        return self._decide(x, allowed, [seed], greedy)[0]
+        x = check_features(features, self.feature_names, ndim=1)
+        allowed = check_legal(legal, self.action_names, rows=())
+        return self._decide(x[None], allowed[None], [seed], greedy)[0]
 
     def act_batch(
         self,
@@ -143,8 +144,8 @@ class HarnessController:
           ShapeError: other shapes or types.
           InputError: as in `act`; the row is named.
         """
-        x = self._features(features, ndim=2)
-        allowed = self._legal(legal, x.shape[:1], ndim=2)
+        x = check_features(features, self.feature_names, ndim=2)
+        allowed = check_legal(legal, self.action_names, rows=x.shape[:1])
         chosen = [None] * len(x) if seeds is None else list(seeds)
         if len(chosen) != len(x):
             raise ShapeError(f"seeds: expected B={len(x)}, got {len(chosen)}")
@@ -164,8 +165,8 @@ class HarnessController:
           ShapeError: other shapes or types.
           InputError: a NaN or infinite feature, or a row in which nothing is legal.
         """
-        x = self._features(features)
-        allowed = self._legal(legal, x.shape[:-1])
+        x = check_features(features, self.feature_names)
+        allowed = check_legal(legal, self.action_names, rows=x.shape[:-1])
         rows = self._logits(x.reshape(-1, x.shape[-1]))
         log_prob, _ = _log_softmax(rows, allowed.reshape(-1, allowed.shape[-1]))
         return log_prob.reshape(allowed.shape)
@@ -197,7 +198,7 @@ class HarnessController:
                 "explain: expected a controller with support statistics, got one "
                 "without; `jerp train harness` measures them"
             )
-        x = self._features(features, ndim=1)
+        x = check_features(features, self.feature_names, ndim=1)
         legal = np.ones(len(self.action_names), bool) if legal is None else legal
         return explanation(
             lambda rows: np.exp(self.log_probs(rows, np.tile(legal, (len(rows), 1)))),
@@ -246,48 +247,6 @@ class HarnessController:
         hidden = np.sum(x[:, None] * hidden, axis=-1) + hidden_bias
         hidden = np.maximum(hidden, 0)
         return np.sum(hidden[:, None] * output, axis=-1) + output_bias
-
-    def _features(self, features: ArrayLike, ndim: int | None = None) -> np.ndarray:
-        """`features` as float32, after all checks."""
-        x = np.asarray(features)
-        if x.dtype.kind not in "fiu":
-            raise ShapeError(f"features: expected numbers, got type {x.dtype}")
-        check_axes("features", x, len(self.feature_names), "F", ndim)
-        with np.errstate(over="ignore"):
-            x = x.astype(np.float32)
-        if not np.isfinite(x).all():
-            *row, column = np.argwhere(~np.isfinite(x))[0].tolist()
-            where = f" in row {row}" if row else ""
-            raise InputError(
-                f"features: expected finite float32 numbers, got {x[*row, column]} for "
-                f"{self.feature_names[column]!r} (index {column}){where}"
-            )
-        return x
-
-    def _legal(
-        self, legal: ArrayLike, rows: tuple[int, ...], ndim: int | None = None
-    ) -> np.ndarray:
-        """`legal`, after all checks."""
-        allowed = np.asarray(legal)
-        if allowed.dtype != np.bool_:
-            raise ShapeError(
-                f"legal: expected type bool, one for each action, got {allowed.dtype}"
-            )
-        check_axes("legal", allowed, len(self.action_names), "A", ndim)
-        if ndim != 1 and allowed.shape[:-1] != rows:
-            raise ShapeError(
-                f"legal: expected the leading axes of features, {list(rows)}, got "
-                f"{list(allowed.shape[:-1])}"
-            )
-        possible = allowed.any(axis=-1)
-        if not possible.all():
-            row = np.argwhere(~possible)[0].tolist()
-            where = f" in row {row}" if row else ""
-            raise InputError(
-                f"legal: expected at least one legal action of {self.action_names}, "
-                f"got none{where}"
-            )
-        return allowed
 
     def _normalisation(self, name: str) -> np.ndarray:
         x = np.asarray(getattr(self, name), np.float32)

@@ -8,21 +8,74 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from jerp.errors import ConfigError, ShapeError
+from jerp.errors import ConfigError, InputError, ShapeError
 
-__all__ = ["check_axes", "check_params", "layout_names"]
+__all__ = ["check_features", "check_legal", "check_params", "layout_names"]
 
 
-def check_axes(
-    name: str, x: np.ndarray, size: int, letter: str, ndim: int | None
-) -> None:
-    """Raises `ShapeError` unless the last axis is `size`, and the axes are `ndim`."""
-    if x.ndim == 0 or x.shape[-1] != size or (ndim is not None and x.ndim != ndim):
-        axes = {1: letter, 2: f"B, {letter}"}.get(ndim or 0, f"..., {letter}")
+def check_features(
+    features: ArrayLike, names: Sequence[str], *, ndim: int | None = None
+) -> np.ndarray:
+    """`features` as float32, `[..., F]`, of `ndim` axes where that is given.
+
+    Raises:
+      ShapeError: no numbers, or other axes.
+      InputError: a NaN or infinite number; the feature is named.
+    """
+    x = np.asarray(features)
+    if x.dtype.kind not in "fiu":
+        raise ShapeError(f"features: expected numbers, got type {x.dtype}")
+    if (
+        x.ndim == 0
+        or x.shape[-1] != len(names)
+        or (ndim is not None and x.ndim != ndim)
+    ):
+        axes = {1: "F", 2: "B, F"}.get(ndim or 0, "..., F")
         raise ShapeError(
-            f"{name}: expected axes [{axes}] with {letter}={size}, got {list(x.shape)}"
+            f"features: expected axes [{axes}] with F={len(names)}, got {list(x.shape)}"
         )
+    with np.errstate(over="ignore"):
+        x = x.astype(np.float32)
+    if not np.isfinite(x).all():
+        *row, column = np.argwhere(~np.isfinite(x))[0].tolist()
+        where = f" in row {row}" if row else ""
+        raise InputError(
+            f"features: expected finite float32 numbers, got {x[*row, column]} for "
+            f"{names[column]!r} (index {column}){where}"
+        )
+    return x
+
+
+def check_legal(
+    legal: ArrayLike, names: Sequence[str], *, rows: tuple[int, ...]
+) -> np.ndarray:
+    """`legal` as an array, `[*rows, A]` bool.
+
+    Raises:
+      ShapeError: other axes or another type.
+      InputError: a row in which nothing is legal.
+    """
+    allowed = np.asarray(legal)
+    if allowed.dtype != np.bool_:
+        raise ShapeError(
+            f"legal: expected type bool, one for each action, got {allowed.dtype}"
+        )
+    if allowed.shape != (*rows, len(names)):
+        raise ShapeError(
+            f"legal: expected the leading axes of features and A={len(names)}, "
+            f"{[*rows, len(names)]}, got {list(allowed.shape)}"
+        )
+    possible = allowed.any(axis=-1)
+    if not possible.all():
+        row = np.argwhere(~possible)[0].tolist()
+        where = f" in row {row}" if row else ""
+        raise InputError(
+            f"legal: expected at least one legal action of {tuple(names)}, got none"
+            f"{where}"
+        )
+    return allowed
 
 
 def layout_names(name: str, given: Sequence[str]) -> tuple[str, ...]:

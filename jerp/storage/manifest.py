@@ -8,8 +8,6 @@ however it ends.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -26,6 +24,7 @@ import jerp
 from jerp.errors import ConfigError, StorageError
 from jerp.storage.atomic import make_folder, temporaries
 from jerp.storage.documents import difference, plain, read_json, write_json
+from jerp.storage.locks import lock_folder
 
 __all__ = ["Run", "devices", "git_state", "open_run", "versions"]
 
@@ -82,7 +81,7 @@ def open_run(
     """
     folder = Path(folder)
     make_folder(folder)
-    lock = _lock(folder)
+    lock = lock_folder(folder)
     try:
         manifest, resumed = _begin(folder, plain({"config": config, "seeds": seeds}))
         write_json(folder / "manifest.json", manifest)
@@ -161,27 +160,3 @@ def _begin(folder: Path, given: dict[str, Any]) -> tuple[dict[str, Any], bool]:
             "folder, or repeat the settings of the run to resume it"
         )
     return {**manifest, "resumed": [*manifest["resumed"], session]}, True
-
-
-def _lock(folder: Path) -> IO[str]:
-    """An exclusive lock on the folder, which dies with the process."""
-    path = folder / ".lock"
-    try:
-        file = open(path, "a+")  # noqa: SIM115  (closing it would release the lock)
-    except OSError as error:
-        raise StorageError(
-            f"{folder}: cannot be written ({error.strerror}); name another folder"
-        ) from error
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.seek(0)
-        holder = file.read().strip() or "another process"
-        file.close()
-        raise StorageError(
-            f"{folder}: in use by {holder}; wait for it, or name another folder"
-        ) from error
-    file.truncate(0)
-    file.write(f"process {os.getpid()}")
-    file.flush()
-    return file

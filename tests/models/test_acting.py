@@ -160,7 +160,7 @@ def test_the_largest_and_smallest_draws_take_legal_actions(monkeypatch):
         ([0, 0, 0], [True] * 3, 0, ShapeError, r"axes \[F\] with F=2, got \[3\]"),
         ([[0, 0]], [True] * 3, 0, ShapeError, r"axes \[F\] with F=2, got \[1, 2\]"),
         (["a", "b"], [True] * 3, 0, ShapeError, "features: expected numbers"),
-        ([0, 0], [True] * 2, 0, ShapeError, r"legal: .* A=3, got \[2\]"),
+        ([0, 0], [True] * 2, 0, ShapeError, r"legal: .* A=3, \[3\], got \[2\]"),
         ([0, 0], [0, 1, 1], 0, ShapeError, "legal: expected type bool.*int64"),
         ([0, 0], [False] * 3, 0, InputError, "at least one legal action"),
         ([0, 0], [True] * 3, None, InputError, "seed: .* got None"),
