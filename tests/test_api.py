@@ -2,6 +2,8 @@
 
 import importlib
 import pkgutil
+import subprocess
+import sys
 
 import pytest
 
@@ -60,3 +62,18 @@ def test_a_misspelt_name_is_answered_with_the_nearest():
         _ = jerp.gigpo_advantage
     with pytest.raises(AttributeError, match="no attribute '_secret'"):
         _ = jerp._secret
+
+
+def test_what_deployment_needs_is_a_name_of_jerp_that_loads_no_jax():
+    program = (
+        "import sys, jerp\n"
+        "assert jerp.load_controller.__module__ == 'jerp.storage.controllers'\n"
+        "assert jerp.Decision(0, 'check', 0.0).name == 'check'\n"
+        "assert 'jax' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert {"Decision", "EpisodeLog", "load_controller"} <= {*dir(jerp)}
+    assert {"Decision", "EpisodeLog", "load_controller"} <= {*jerp.__all__}
+    assert jerp.EpisodeLog.__module__ == "jerp.storage.episode_log"
+    with pytest.raises(AttributeError, match="did you mean 'load_controller'"):
+        _ = jerp.load_controler
