@@ -60,6 +60,7 @@ setup(
         "jinja2>=3.1",
         "tyro>=1.0",
         "rich>=13.0",
+        "markdown-it-py>=3",
         "matplotlib>=3.9",
         "bm25s>=0.2",
     ],

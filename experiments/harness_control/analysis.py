@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jerp.errors import StorageError
-from jerp.runs.harness.report import ARM_LABELS
+from jerp.runs.harness.arms import ARM_LABELS
 
 __all__ = ["load_results", "score"]
 

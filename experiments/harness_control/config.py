@@ -52,7 +52,7 @@ class HarnessConfig:
 
     domain: tuple[str, ...] = DOMAINS
     executor: Literal["recorded", "smollm2"] = "recorded"
-    seeds: int = 3
+    seeds: int = 5
     out: Path | None = None
     smoke: bool = False
     full: bool = False
@@ -103,7 +103,7 @@ class HarnessConfig:
             words += ["--domain", *self.domain]
         if self.executor != "recorded":
             words += ["--executor", self.executor]
-        if self.seeds != 3:
+        if self.seeds != 5:
             words += ["--seeds", str(self.seeds)]
         if self.seed:
             words += ["--seed", str(self.seed)]

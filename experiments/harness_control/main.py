@@ -6,11 +6,11 @@ the controllers and every trajectory; live runs also hold their response store.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import jax
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -30,13 +30,21 @@ from experiments.harness_control.executors import (
     recorded_reach,
 )
 from jerp.bridge.session import Session
+from jerp.runs.harness.claims import support_check
+from jerp.runs.harness.document import write_report
+from jerp.runs.harness.domain_run import DomainRun
 from jerp.runs.harness.figures import write_figures
-from jerp.runs.harness.loop import DomainRun, run_domain
-from jerp.runs.harness.report import render_tables, write_report
+from jerp.runs.harness.loop import run_domain
+from jerp.runs.harness.overall import overall
+from jerp.runs.harness.report import render_tables
 from jerp.runs.viewer import write_view
+from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
 
 __all__ = ["run"]
+
+OVER_DOMAINS = 1_000
+"""Stream of random keys; those below belong to single domains."""
 
 
 def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, Any]:
@@ -57,7 +65,9 @@ def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, A
         with _progress(console) as progress:
             for name in config.domain:
                 results["domains"][name] = _one(name, config, executor, progress)
+        results |= _over_domains(config.seed, results["domains"])
         results["executor"] = executor.description()
+        results = defined(results)
         _write(results, config.folder, console)
     return results
 
@@ -96,6 +106,14 @@ def _one(
     return {**run_domain(run, tasks), "reach": reach}
 
 
+def _over_domains(seed: int, domains: dict[str, Any]) -> dict[str, Any]:
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), OVER_DOMAINS))
+    return {
+        "overall": overall(keys[0], domains),
+        "support": support_check(keys[1], domains),
+    }
+
+
 def _progress(console: Console) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
@@ -109,8 +127,7 @@ def _progress(console: Console) -> Progress:
 
 
 def _write(results: dict[str, Any], folder: Path, console: Console) -> None:
-    text = json.dumps(results, indent=1, allow_nan=False)
-    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    write_json(folder / "results.json", results)
     write_figures(results, folder / "figures")
     report = write_report(results, folder)
     page = write_view(folder)

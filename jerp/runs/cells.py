@@ -7,13 +7,20 @@ from collections.abc import Iterable, Mapping
 __all__ = ["interval", "markdown_table", "number"]
 
 
-def number(value: float, digits: int, *, sign: bool = False) -> str:
-    """Fixed point without the zero before the point, as tables of shares write it."""
+def number(value: float | None, digits: int, *, sign: bool = False) -> str:
+    """Fixed point without the zero before the point, as tables of shares write it.
+
+    None, as JSON has a number that is not defined, is a dash.
+    """
+    if value is None:
+        return "-"
     text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
-def interval(value: Mapping[str, float], *, digits: int = 3, sign: bool = False) -> str:
+def interval(
+    value: Mapping[str, float | None], *, digits: int = 3, sign: bool = False
+) -> str:
     """`point [low, high]` of a mapping with these three."""
     point, low, high = (
         number(value[k], digits, sign=sign) for k in ("point", "low", "high")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,16 @@ from typing import Any
 from jerp.errors import StorageError
 from jerp.storage.atomic import read_bytes, write_bytes
 
-__all__ = ["difference", "plain", "read_json", "write_json"]
+__all__ = ["defined", "difference", "plain", "read_json", "write_json"]
+
+
+def defined(value: Any) -> Any:
+    """`value` with None for every NaN in it: JSON has no number that is undefined."""
+    if isinstance(value, Mapping):
+        return {key: defined(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [defined(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def plain(document: Mapping[str, Any]) -> dict[str, Any]:

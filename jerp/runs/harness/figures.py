@@ -11,7 +11,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jerp.runs.harness.report import ARM_LABELS, executor_line
+from jerp.runs.harness.arms import ARM_LABELS, LEARNED_ARMS
+from jerp.runs.harness.figures_overall import draw_overall
+from jerp.runs.harness.wording import executor_line
 
 __all__ = ["write_figures"]
 
@@ -20,20 +22,24 @@ LEARNED = "#c05621"
 
 
 def write_figures(results: dict[str, Any], folder: Path) -> list[Path]:
-    """Writes three figures a domain into `folder`; returns their paths."""
+    """Writes three figures a domain, and three of all; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, domain in results["domains"].items():
+    figures = {
+        f"{name}-{kind}": (name, draw(domain))
+        for name, domain in results["domains"].items()
         for kind, draw in (
             ("arms", _draw_arms),
             ("events", _draw_events),
             ("buffer", _draw_buffer),
-        ):
-            figure = draw(domain)
-            figure.suptitle(f"{name} ({executor_line(results)})", fontsize=10)
-            path = folder / f"{name}-{kind}.png"
-            figure.savefig(path, dpi=130)
-            paths.append(path)
+        )
+    }
+    figures |= {name: ("all", figure) for name, figure in draw_overall(results).items()}
+    for file, (title, figure) in figures.items():
+        figure.suptitle(f"{title} ({executor_line(results)})", fontsize=10)
+        path = folder / f"{file}.png"
+        figure.savefig(path, dpi=110)
+        paths.append(path)
     return paths
 
 
@@ -51,7 +57,7 @@ def _draw_arms(domain: dict[str, Any]) -> Figure:
 def _forest(axis: Axes, arms: dict[str, Any], key: str) -> None:
     for row, (name, arm) in enumerate(arms.items()):
         value = arm[key]
-        colour = LEARNED if name in ("bc", "awr", "awr-step") else COLOUR
+        colour = LEARNED if name in LEARNED_ARMS else COLOUR
         axis.plot([value["low"], value["high"]], [row, row], color=colour, lw=2)
         axis.plot([value["point"]], [row], "o", color=colour, ms=5)
     axis.set_yticks(range(len(arms)), [ARM_LABELS[name] for name in arms])

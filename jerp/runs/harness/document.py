@@ -1,0 +1,157 @@
+"""The comparison as `report.md` and as `report.html`, from `results.json` alone.
+
+Both have one source: the page is the Markdown rendered, its figures inside it, so that
+it can be sent as one file.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from jerp.runs.cells import markdown_table
+from jerp.runs.harness import tables
+from jerp.runs.harness.wording import SMOKE, caption, executor_line, support_line
+
+__all__ = ["write_report"]
+
+STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}
+table{border-collapse:collapse;margin:1rem 0;font-size:13px;display:block;overflow:auto}
+th,td{padding:.2rem .6rem;border-bottom:1px solid #ddd;text-align:right}
+th:first-child,td:first-child{text-align:left}
+img{max-width:100%}code{background:#f4f4f4;padding:0 .2rem}
+"""
+
+
+def write_report(results: Mapping[str, Any], folder: Path) -> Path:
+    """Writes `report.md` beside the figures it shows, and `report.html` with them.
+
+    Returns:
+      The page.
+    """
+    text = "\n\n".join(_parts(results)) + "\n"
+    (folder / "report.md").write_text(text, encoding="utf-8")
+    page = folder / "report.html"
+    page.write_text(_page(text, folder), encoding="utf-8")
+    return page
+
+
+def _parts(results: Mapping[str, Any]) -> list[str]:
+    parts = [
+        "# Harness control",
+        f"Executor: {executor_line(results)} (`{results['executor']['fingerprint']}`). "
+        f"Made by `{results['command']}` with jerp {results['version']}.",
+        _store_paragraph(results),
+    ]
+    if results["smoke"]:
+        parts.append(f"**{SMOKE}**")
+    parts += _overall_section(results)
+    for name, domain in results["domains"].items():
+        parts += _domain_section(name, domain, results)
+    return [*parts, READING_GUIDE]
+
+
+def _overall_section(results: Mapping[str, Any]) -> list[str]:
+    return [
+        f"## All {len(results['domains'])} domains",
+        "Every domain weighs alike; intervals resample tasks within domains. The sign "
+        "test counts domains whose difference in Q is above or below 0; beside its p "
+        "stands the smallest that so few domains could have given.",
+        markdown_table(*tables.macro(results)),
+        "Which arm won where, and what the best buffered episode of every training "
+        "task scored, the executor's luck included:",
+        markdown_table(*tables.winners(results)),
+        "Differences against base with p-values adjusted by Holm over the domains:",
+        markdown_table(*tables.holm(results)),
+        "![Q against HMS change](figures/q-against-hms.png)",
+        "### Does support foretell gain?",
+        "The finite-buffer claim of arXiv 2607.05458, tested: support is measured on "
+        "the training tasks, gain in Q over base on the held-out ones "
+        f"({tables.difficulty_note(results)}). Points of one domain are no "
+        "independent draws, so that the p-values are too small.",
+        markdown_table(*tables.support(results)),
+        "![support and gain](figures/support.png)",
+    ]
+
+
+def _domain_section(
+    name: str, domain: Mapping[str, Any], results: Mapping[str, Any]
+) -> list[str]:
+    mix = domain["mix"]
+    return [
+        f"## {name}",
+        f"{caption(results, domain)}. Base sequence: {domain['base_sequence']}. Under "
+        f"it the executor scores {mix['base_mean']:.3f} on average over all "
+        f"{mix['tasks']} tasks, {100 * mix['spread_share']:.0f}% of which show spread "
+        f"over samples. {_reach(domain)}",
+        markdown_table(*tables.comparison(domain)),
+        support_line(domain),
+        f"![Q and HMS by arm](figures/{name}-arms.png)",
+        "Rates of the process events, over the episodes to which they apply:",
+        markdown_table(*tables.events(domain)),
+        f"![events](figures/{name}-events.png)",
+        f"![buffer](figures/{name}-buffer.png)",
+        "HMS against base while one threshold moves, * at its default:",
+        markdown_table(*tables.sensitivity(domain)),
+    ]
+
+
+def _store_paragraph(results: Mapping[str, Any]) -> str:
+    executor = results["executor"]
+    lines = [
+        f"{kind}s: {count['hits']} hits, {count['misses']} misses, "
+        f"{count['distinct']} distinct"
+        for kind, count in executor["store"].items()
+    ]
+    diversity = executor["diversity"]
+    return (
+        f"Response store: {'; '.join(lines)}. Of {diversity['prompts']} prompts asked "
+        f"with several sample indices {diversity['identical']} gave one text only "
+        f"({100 * diversity['distinct_share']:.0f}% of samples are distinct texts). "
+        f"Rollout number r of a task asks with sample index r mod "
+        f"{results['sizes']['samples']} in every arm (common random numbers)."
+        + "".join(f"\n\n**{problem}**" for problem in executor["problems"])
+    )
+
+
+def _reach(domain: Mapping[str, Any]) -> str:
+    reach = domain["reach"]
+    if reach is None:
+        return "Reachable requests a task: not counted in a live run."
+    return f"Reachable requests a task, all recorded: {reach['requests_per_task']:.1f}."
+
+
+def _page(text: str, folder: Path) -> str:
+    """The Markdown as one self-contained page."""
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(text)
+    for token in tokens:
+        for child in token.children or ():
+            if child.type == "image":
+                figure = folder / str(child.attrs["src"])
+                data = base64.b64encode(figure.read_bytes()).decode("ascii")
+                child.attrs["src"] = f"data:image/png;base64,{data}"
+    body = markdown.renderer.render(tokens, markdown.options, {})
+    title = html.escape(text.split("\n", 1)[0].removeprefix("# "))
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{STYLE}</style><body>{body}</body></html>\n"
+    )
+
+
+READING_GUIDE = """## How to read this
+
+Q is the verifier's score of what was submitted, in [0, 1]; an episode that submits
+nothing scores 0. HMS is the harness maturity score (arXiv 2607.05458) in the
+normalisation that a perfect run can reach; it is measured apart and never a reward.
+Intervals are 95% bootstrap intervals with tasks as clusters; differences are paired by
+task. Invalid episodes (the infrastructure failed) enter no mean and are counted. Best
+return per task is what an oracle that picks the best buffered episode of every task
+would score, the executor's luck included: no method that stays inside the buffer's
+support can be expected to pass it."""

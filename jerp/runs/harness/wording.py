@@ -1,0 +1,61 @@
+"""What tables and figures say of their sizes, their executor and their buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jerp.runs.cells import interval
+
+__all__ = ["LEGEND", "SMOKE", "caption", "executor_line", "support_line"]
+
+LEGEND = (
+    "Q: the verifier's score of what was submitted, in [0, 1], with 95% intervals "
+    "(tasks resampled). HMS: process maturity, measured apart, never a reward. steps, "
+    "calls, tokens: means an episode, of the harness and of the executor. bad: "
+    "episodes that the infrastructure lost; they enter no mean."
+)
+SMOKE = "Smoke run: it checks the plumbing; its numbers mean nothing."
+
+
+def caption(results: Mapping[str, Any], domain: Mapping[str, Any]) -> str:
+    """Sizes of a domain's table, and what answered."""
+    tasks = domain["tasks"]
+    return (
+        f"{tasks['held_out']} held-out tasks x {tasks['samples']} samples, "
+        f"{results['seeds']} training seeds, {executor_line(results)}"
+    )
+
+
+def executor_line(results: Mapping[str, Any]) -> str:
+    """Which executor the numbers rest on, in words."""
+    kind = results["executor"]["kind"]
+    if kind == "recorded":
+        return "SmolLM2-135M's recorded responses"
+    if kind == "smollm2":
+        return "SmolLM2-135M run live"
+    return f"stand-in executor {results['executor']['fingerprint']}"
+
+
+def support_line(domain: Mapping[str, Any]) -> str:
+    """What the buffer supports and what the design can see, in one sentence."""
+    b = domain["buffer"]
+    against = ", ".join(
+        f"{name} {interval(value, digits=2, sign=True)}"
+        for name, value in domain["contrasts"].items()
+    )
+    lone = (
+        " One episode a task: every weight is 1, and AWR is behaviour cloning."
+        if b["episodes"] == b["tasks"]
+        else ""
+    )
+    return (
+        f"Buffer: {b['episodes']} episodes on {b['tasks']} tasks, mean return "
+        f"{b['mean_return']:.3f} (base on the same tasks {b['base_return']:.3f}), best "
+        f"return per task {b['best_return_per_task']:.3f}, "
+        f"{100 * b['tasks_with_spread']:.0f}% of tasks with any spread (mean "
+        f"within-task sd {b['within_task_sd']:.3f}), weights' effective sample size "
+        f"{100 * b['effective_sample_share']:.0f}%. Smallest difference in Q that this "
+        f"design detects with 80% power: {domain['detectable_q']:.3f}. In Q, paired: "
+        f"{against}.{lone}"
+    )
