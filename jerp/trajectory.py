@@ -7,6 +7,8 @@ them nothing can be evaluated off-policy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import numpy as np
 from flax import struct
@@ -95,8 +97,14 @@ _EPISODE_FIELDS = {
 }
 
 
-def check_trajectory(trajectory: Trajectory) -> Trajectory:
+def check_trajectory(
+    trajectory: Trajectory, *, feature_names: Sequence[str] = ()
+) -> Trajectory:
     """Returns `trajectory` unchanged if it keeps the contract (host side).
+
+    Args:
+      trajectory: NumPy or device arrays.
+      feature_names: of the observation's last axis, for messages; indices without.
 
     Raises:
       TrajectoryError: names the first field that does not, with what was expected and
@@ -107,6 +115,7 @@ def check_trajectory(trajectory: Trajectory) -> Trajectory:
         raise TrajectoryError("mask", "shape [B, T]", f"shape {list(mask.shape)}")
     _check_shapes(trajectory, *mask.shape)
     _check_values(trajectory, mask)
+    _check_observation(trajectory, mask, feature_names)
     return trajectory
 
 
@@ -232,14 +241,6 @@ def _check_values(t: Trajectory, mask: np.ndarray) -> None:
         value = getattr(t, name)
         if value is not None and not np.isfinite(np.asarray(value)[mask]).all():
             raise TrajectoryError(name, "finite where mask", "NaN or infinity")
-    for leaf in jax.tree.leaves(t.observation):
-        array = np.asarray(leaf)
-        if np.issubdtype(array.dtype, np.floating):
-            finite = np.isfinite(array[mask]).all()
-            if not finite:
-                raise TrajectoryError(
-                    "observation", "finite where mask", "NaN or infinity"
-                )
     score = np.asarray(t.score)[np.asarray(valid_episodes(t))]
     if score.size and not ((score >= 0) & (score <= 1)).all():
         raise TrajectoryError("score", "in [0, 1]", f"{score.min()} to {score.max()}")
@@ -259,4 +260,25 @@ def _check_values(t: Trajectory, mask: np.ndarray) -> None:
             row, step = np.argwhere(mask & ~taken)[0]
             raise TrajectoryError(
                 "action", "legal where mask", f"illegal at row {row}, step {step}"
+            )
+
+
+def _check_observation(
+    t: Trajectory, mask: np.ndarray, feature_names: Sequence[str]
+) -> None:
+    for leaf in jax.tree.leaves(t.observation):
+        array = np.asarray(leaf)
+        if not np.issubdtype(array.dtype, np.floating):
+            continue
+        wrong = np.argwhere(
+            ~np.isfinite(array) & mask.reshape(*mask.shape, *(1,) * (array.ndim - 2))
+        )
+        if len(wrong):
+            row, step, *index = wrong[0].tolist()
+            named = feature_names and len(index) == 1
+            which = repr(feature_names[index[0]]) if named else f"index {index}"
+            raise TrajectoryError(
+                "observation",
+                "finite where mask",
+                f"NaN or infinity at row {row}, step {step}, {which}",
             )

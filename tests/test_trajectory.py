@@ -114,6 +114,16 @@ def test_a_broken_contract_names_field_expected_and_actual(
     assert actual in caught.value.actual
 
 
+def test_a_feature_that_is_not_finite_is_found_and_named():
+    observation = np.array(episodes().observation)
+    observation[0, 2, 1] = np.inf
+    broken = episodes(observation=observation)
+    with pytest.raises(TrajectoryError, match=r"at row 0, step 2, index \[1\]"):
+        check_trajectory(broken)
+    with pytest.raises(TrajectoryError, match="at row 0, step 2, 'has_draft'"):
+        check_trajectory(broken, feature_names=("progress", "has_draft"))
+
+
 def test_padding_may_hold_anything():
     trajectory = episodes()
     padding = ~trajectory.mask

@@ -136,7 +136,7 @@ class TrajectoryFolder:
                 f"{self._arrays(name)}: this shard is complete, and complete shards "
                 "are not overwritten; choose another name, or remove its two files"
             )
-        self.meta.check(check_trajectory(trajectory))
+        self._checked(trajectory)
         episodes, steps = np.shape(trajectory.mask)
         transcripts = [[]] * episodes if transcripts is None else transcripts
         if len(transcripts) != episodes:
@@ -220,9 +220,19 @@ class TrajectoryFolder:
                 f"{path}: expected format version {SCHEMA_VERSION}, got "
                 f"{document.get('schema_version')}; read it with the jerp that wrote it"
             )
-        trajectory = check_trajectory(Trajectory(**tree))
-        self.meta.check(trajectory)
+        try:
+            trajectory = self._checked(Trajectory(**tree))
+        except TrajectoryError as error:
+            raise TrajectoryError(
+                error.field, error.expected, f"{error.actual}, in {path}"
+            ) from error
         return trajectory, document
+
+    def _checked(self, trajectory: Trajectory) -> Trajectory:
+        names = self.meta.feature_names
+        trajectory = check_trajectory(trajectory, feature_names=names)
+        self.meta.check(trajectory)
+        return trajectory
 
     def _load_text(self, name: str) -> list[list[dict[str, Any]]]:
         trajectory, document = self._load_shard(name)
