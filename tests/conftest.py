@@ -1,12 +1,25 @@
 """Strict JAX for every test, no sockets, and the eager/jit/vmap parity fixture."""
 
+import atexit
 import os
+import shutil
 import signal
 import socket
+import tempfile
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+# Workers, and the processes that tests start, compile many a program alike: what one
+# has compiled the others take. Made by the first process, gone with it.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="jerp-tests-")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+    atexit.register(
+        shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True
+    )
 
 import jax
 import jax.numpy as jnp

@@ -102,7 +102,7 @@ def test_the_installed_command_runs_from_another_folder(installed, tmp_path):
 def test_the_installed_experiment_runs_from_another_folder(installed, tmp_path):
     installed("run", "harness", "--smoke", "--out", "here", folder=tmp_path)
     run_folder = tmp_path / "here"
-    for name in ("manifest.json", "results.json", "report.md", "view.html"):
+    for name in ("manifest.json", "results.json", "report.md", "report.html"):
         assert (run_folder / name).stat().st_size > 0
     results = json.loads((run_folder / "results.json").read_text())
     assert set(results["domains"]) == {"coding", "research"}

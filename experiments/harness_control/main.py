@@ -1,6 +1,6 @@
 """Runs the harness-control comparison and writes its report.
 
-The run folder then holds manifest.json, results.json, report.md, view.html, figures/,
+The run folder then holds manifest.json, results.json, report.md, report.html, figures/,
 the controllers and every trajectory; live runs also hold their response store.
 """
 
@@ -37,7 +37,6 @@ from jerp.runs.harness.figures import write_figures
 from jerp.runs.harness.loop import run_domain
 from jerp.runs.harness.overall import overall
 from jerp.runs.harness.report import render_tables
-from jerp.runs.viewer import write_view
 from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
 
@@ -130,7 +129,8 @@ def _write(results: dict[str, Any], folder: Path, console: Console) -> None:
     write_json(folder / "results.json", results)
     write_figures(results, folder / "figures")
     report = write_report(results, folder)
-    page = write_view(folder)
     for table in render_tables(results):
         console.print(table)
-    console.print(f"report: {report}\nepisodes: {page}", soft_wrap=True)
+    console.print(f"report: {report}", soft_wrap=True)
+    for name in results["domains"]:
+        console.print(f"episodes of {name}: jerp view {folder / name}", soft_wrap=True)
