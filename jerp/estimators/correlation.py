@@ -6,6 +6,7 @@ still orders well. Symbols: `N` things, `x` and `y` two numbers of each.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -66,6 +67,13 @@ def rank_correlation(
     x, y = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
     check_axes(x=(x, "N"), y=(y, "N"))
     check_count("num_permutations", num_permutations)
+    return _correlation(key, x, y, num_permutations)
+
+
+@partial(jax.jit, static_argnames="num_permutations")
+def _correlation(
+    key: Key, x: Array, y: Array, num_permutations: int
+) -> RankCorrelation:
     kept = ~(jnp.isnan(x) | jnp.isnan(y))
     count = jnp.sum(kept).astype(jnp.float32)
     ranks = _ranks(x, kept), _ranks(y, kept)
