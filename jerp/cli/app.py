@@ -15,6 +15,7 @@ from jerp.cli.models import ModelsList, ModelsPull
 from jerp.cli.passkt import Passkt
 from jerp.cli.run import RunHarness, run_harness
 from jerp.cli.store import StoreVerify
+from jerp.cli.train import TrainHarness
 from jerp.cli.trajectories import TrajectoriesCheck, TrajectoriesShow
 from jerp.cli.version import Version
 from jerp.cli.view import View
@@ -26,6 +27,7 @@ DESCRIPTION = "LLM agents that improve from their own trajectories."
 
 INTERRUPTED = {
     "run": "what was collected is kept, and the same command resumes",
+    "train": "nothing was written, and the same command begins anew",
     "passkt": "the folder of results is whole, as it was or new, and the same command "
     "begins anew",
 }
@@ -92,6 +94,7 @@ def _app(words: Sequence[str]) -> SubcommandApp:
     harness = run_harness() if words[:1] == ["run"] else RunHarness
     groups: dict[str, tuple[str, dict[str, Callable[..., Any]]]] = {
         "run": ("Run an experiment.", {"harness": harness}),
+        "train": ("Learn from stored episodes.", {"harness": TrainHarness}),
         "trajectories": (
             "Look at stored episodes.",
             {"check": TrajectoriesCheck, "show": TrajectoriesShow},

@@ -1,0 +1,1 @@
+"""`jerp train harness`: a controller from logged episodes."""
