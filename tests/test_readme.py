@@ -3,9 +3,11 @@
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 
 import jerp
+from jerp import cli
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -18,6 +20,22 @@ def test_the_example_prints_what_is_shown():
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(program, "README.md", "exec"), {})
+    assert printed.getvalue() == shown
+
+
+def test_a_controller_goes_around_an_agent_as_shown(tmp_path, monkeypatch):
+    section = README.partition("## Around your own agent\n")[2].partition("\n## ")[0]
+    explore, train, deploy, shown = re.findall(
+        r"```(?:python|bash)?\n(.+?)```\n", section, re.DOTALL
+    )
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "README"}
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(explore, "README.md", "exec"), names)
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert cli.main(shlex.split(train)[1:]) == 0
+        exec(compile(deploy, "README.md", "exec"), names)
     assert printed.getvalue() == shown
 
 
