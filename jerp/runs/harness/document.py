@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 
 from jerp.runs.cells import markdown_table
 from jerp.runs.harness import tables
+from jerp.runs.harness.claims import SUPPORT
 from jerp.runs.harness.wording import SMOKE, caption, executor_line, support_line
 
 __all__ = ["write_report"]
@@ -61,8 +62,8 @@ def _overall_section(results: Mapping[str, Any]) -> list[str]:
     return [
         f"## All {len(results['domains'])} domains",
         "Every domain weighs alike; intervals resample tasks within domains. The sign "
-        "test counts domains whose difference in Q is above or below 0; beside its p "
-        "stands the smallest that so few domains could have given.",
+        "test counts the domains whose difference in Q is above and below 0 (+ / -); "
+        "least p is the smallest that so few domains could have given.",
         markdown_table(*tables.macro(results)),
         "Which arm won where, and what the best buffered episode of every training "
         "task scored, the executor's luck included:",
@@ -74,7 +75,9 @@ def _overall_section(results: Mapping[str, Any]) -> list[str]:
         "The finite-buffer claim of arXiv 2607.05458, tested: support is measured on "
         "the training tasks, gain in Q over base on the held-out ones "
         f"({tables.difficulty_note(results)}). Points of one domain are no "
-        "independent draws, so that the p-values are too small.",
+        "independent draws, so that the p-values are too small. "
+        + "; ".join(f"{name}: {words}" for name, words in SUPPORT.items())
+        + ".",
         markdown_table(*tables.support(results)),
         "![support and gain](figures/support.png)",
     ]

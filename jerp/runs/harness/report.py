@@ -33,12 +33,11 @@ def render_tables(results: Mapping[str, Any]) -> list[RenderableType]:
         for name, domain in results["domains"].items()
     ]
     count = len(results["domains"])
-    of_all = [("Macro average of {} domains", tables.macro)] if count > 1 else []
-    of_all += [
-        ("Does the buffer's support foretell the gain?", tables.support),
-    ]
-    for title, cells in of_all:
-        parts.append(_titled(title.format(count), _table(*cells(results))))
+    if count > 1:
+        title = f"Macro average of {count} domains; sign test over domains"
+        parts.append(_titled(title, _table(*tables.macro(results, digits=2))))
+    title = "Rank correlation of what the buffer supports and the gain in Q"
+    parts.append(_titled(title, _table(*tables.support(results))))
     notes = [LEGEND, SMOKE] if results["smoke"] else [LEGEND]
     return [*parts, *map(Text, notes)]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from jerp.runs.cells import interval, number
 from jerp.runs.harness.arms import ARM_LABELS
-from jerp.runs.harness.claims import SUPPORT
 
 __all__ = [
     "comparison",
@@ -63,19 +62,20 @@ def events(domain: Mapping[str, Any]) -> Cells:
     return ("arm", *names), rows
 
 
-def macro(results: Mapping[str, Any]) -> Cells:
+def macro(results: Mapping[str, Any], *, digits: int = 3) -> Cells:
     """A row an arm over all domains: macro averages and the sign test."""
-    header = ("arm", "Q", "Q - base", "HMS - base", "domains + / -", "sign test p")
+    header = ("arm", "Q", "Q - base", "HMS - base", "+ / -", "sign p", "least p")
     rows = []
     for name, arm in results["overall"].items():
-        cells = (ARM_LABELS[name], interval(arm["q"]))
+        cells = (ARM_LABELS[name], interval(arm["q"], digits=digits))
         if "difference" in arm:
-            sign = arm["sign"]
+            change, sign = arm["difference"], arm["sign"]
             cells += (
-                interval(arm["difference"]["q"], sign=True),
-                interval(arm["difference"]["hms"], sign=True),
+                interval(change["q"], digits=digits, sign=True),
+                number(change["hms"]["point"], digits, sign=True),
                 f"{sign['positive']} / {sign['negative']}",
-                f"{number(sign['p'], 3)} (at least {number(sign['smallest_p'], 3)})",
+                number(sign["p"], 3),
+                number(sign["smallest_p"], 3),
             )
         rows.append(cells + ("",) * (len(header) - len(cells)))
     return header, rows
@@ -140,18 +140,19 @@ def support(results: Mapping[str, Any]) -> Cells:
             rows.append(
                 (
                     ARM_LABELS[arm],
-                    SUPPORT[measure],
+                    measure,
                     number(found["coefficient"], 2, sign=True),
                     number(found["p"], 3),
                     str(found["n"]),
                 )
             )
-    return ("arm", "support of the buffer", "rank correlation", "p", "n"), rows
+    return ("arm", "support of the buffer", "rank", "p", "n"), rows
 
 
 def predictions(results: Mapping[str, Any]) -> Cells:
     """What was predicted before against what was seen after, by method."""
-    header = ("method", "judged", "refused", "bias", "mean error", "rank correlation")
+    header = ("method", "judged", "refused", "bias", "error", "rank", "within")
+    header += ("coverage", "meet")
     rows = []
     for method, found in results["prediction_check"].items():
         cells = (method, str(found["judged"]), str(found["refused"]))
@@ -164,8 +165,8 @@ def predictions(results: Mapping[str, Any]) -> Cells:
                 number(found["coverage"], 2),
                 number(found["overlap"], 2),
             )
-        rows.append(cells + ("-",) * (len(header) + 3 - len(cells)))
-    return (*header, "within domains", "coverage", "intervals meet"), rows
+        rows.append(cells + ("-",) * (len(header) - len(cells)))
+    return header, rows
 
 
 def simulation(domain: Mapping[str, Any]) -> Cells:
