@@ -134,16 +134,8 @@ def test_help_answers_without_importing_jax():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
-    for name in (
-        "run",
-        "train",
-        "trajectories",
-        "models",
-        "store",
-        "passkt",
-        "view",
-        "version",
-    ):
+    names = "run train trajectories models store passkt view version"
+    for name in names.split():
         assert f" {name} " in done.stdout
 
 

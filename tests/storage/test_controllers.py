@@ -69,6 +69,13 @@ def test_a_controller_of_the_first_release_is_read():
     assert_same(load_controller(FIRST_RELEASE), controller())
 
 
+def test_every_field_has_its_place_in_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "controllers.md").read_text()
+    document = json.loads((FIRST_RELEASE / "controller.json").read_text())
+    names = {*document, *document["support"], *document["normalization"]}
+    assert [name for name in names if f"`{name}`" not in page] == []
+
+
 def test_a_controller_without_normalisation_and_support_comes_back(tmp_path):
     bare = replace(controller(), mean=None, scale=None, support=None)
     loaded = load_controller(save_controller(tmp_path / "c", bare))
