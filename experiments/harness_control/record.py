@@ -10,6 +10,7 @@ writes the store as the package data that `jerp run harness` replays.
 from __future__ import annotations
 
 import json
+import lzma
 import sys
 import time
 from collections.abc import Sequence
@@ -92,10 +93,18 @@ def _ship(record: Record, reach: Sequence[TaskReach], console: Console) -> None:
         "requests": _requests(reach),
         "requests_per_task": _requests(reach) / len(reach),
         "most_requests_of_a_task": max(task.requests for task in reach),
+        "executor_seconds": round(_executor_seconds(path), 1),
     }
     text = json.dumps(summary, indent=1) + "\n"
     path.with_name(f"{record.domain}.json").write_text(text, encoding="utf-8")
     console.print(f"{path}: {path.stat().st_size / 1e6:.2f} MB, {summary}")
+
+
+def _executor_seconds(path: Path) -> float:
+    """What the recorded completions took; rows of a batch share its time."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        records = [json.loads(line).get("record", {}) for line in lines]
+    return sum(r["completion"]["seconds"] for r in records if "completion" in r)
 
 
 if __name__ == "__main__":

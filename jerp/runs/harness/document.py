@@ -17,7 +17,13 @@ from markdown_it import MarkdownIt
 from jerp.runs.cells import markdown_table
 from jerp.runs.harness import tables
 from jerp.runs.harness.claims import SUPPORT
-from jerp.runs.harness.wording import SMOKE, caption, executor_line, support_line
+from jerp.runs.harness.wording import (
+    SMOKE,
+    caption,
+    executor_line,
+    recorded_line,
+    support_line,
+)
 
 __all__ = ["write_report"]
 
@@ -62,8 +68,8 @@ def _overall_section(results: Mapping[str, Any]) -> list[str]:
     return [
         f"## All {len(results['domains'])} domains",
         "Every domain weighs alike; intervals resample tasks within domains. The sign "
-        "test counts the domains whose difference in Q is above and below 0 (+ / -); "
-        "least p is the smallest that so few domains could have given.",
+        "test counts the domains whose difference in Q is above and below 0 (+ / -), "
+        "with its p-value and the least that so few domains could have given.",
         markdown_table(*tables.macro(results)),
         "Which arm won where, and what the best buffered episode of every training "
         "task scored, the executor's luck included:",
@@ -92,7 +98,7 @@ def _domain_section(
         f"{caption(results, domain)}. Base sequence: {domain['base_sequence']}. Under "
         f"it the executor scores {mix['base_mean']:.3f} on average over all "
         f"{mix['tasks']} tasks, {100 * mix['spread_share']:.0f}% of which show spread "
-        f"over samples. {_reach(domain)}",
+        f"over samples. {recorded_line(domain, results)}",
         markdown_table(*tables.comparison(domain)),
         support_line(domain),
         f"![Q and HMS by arm](figures/{name}-arms.png)",
@@ -121,13 +127,6 @@ def _store_paragraph(results: Mapping[str, Any]) -> str:
         f"{results['sizes']['samples']} in every arm (common random numbers)."
         + "".join(f"\n\n**{problem}**" for problem in executor["problems"])
     )
-
-
-def _reach(domain: Mapping[str, Any]) -> str:
-    reach = domain["reach"]
-    if reach is None:
-        return "Reachable requests a task: not counted in a live run."
-    return f"Reachable requests a task, all recorded: {reach['requests_per_task']:.1f}."
 
 
 def _page(text: str, folder: Path) -> str:

@@ -15,7 +15,13 @@ from rich.text import Text
 from jerp.runs.cells import interval, number
 from jerp.runs.harness import tables
 from jerp.runs.harness.arms import ARM_LABELS
-from jerp.runs.harness.wording import LEGEND, SMOKE, caption, support_line
+from jerp.runs.harness.wording import (
+    LEGEND,
+    SMOKE,
+    caption,
+    recorded_line,
+    support_line,
+)
 
 __all__ = ["prediction_table", "render_tables"]
 
@@ -28,7 +34,7 @@ def render_tables(results: Mapping[str, Any]) -> list[RenderableType]:
         _titled(
             f"{name}: {caption(results, domain)}",
             _table(COLUMNS, [_row(*arm) for arm in domain["arms"].items()]),
-            support_line(domain),
+            f"{recorded_line(domain, results)} {support_line(domain)}",
         )
         for name, domain in results["domains"].items()
     ]

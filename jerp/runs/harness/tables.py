@@ -64,7 +64,7 @@ def events(domain: Mapping[str, Any]) -> Cells:
 
 def macro(results: Mapping[str, Any], *, digits: int = 3) -> Cells:
     """A row an arm over all domains: macro averages and the sign test."""
-    header = ("arm", "Q", "Q - base", "HMS - base", "+ / -", "sign p", "least p")
+    header = ("arm", "Q", "Q - base", "HMS - base", "+ / -", "p", "least")
     rows = []
     for name, arm in results["overall"].items():
         cells = (ARM_LABELS[name], interval(arm["q"], digits=digits))

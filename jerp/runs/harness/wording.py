@@ -7,7 +7,14 @@ from typing import Any
 
 from jerp.runs.cells import interval
 
-__all__ = ["LEGEND", "SMOKE", "caption", "executor_line", "support_line"]
+__all__ = [
+    "LEGEND",
+    "SMOKE",
+    "caption",
+    "executor_line",
+    "recorded_line",
+    "support_line",
+]
 
 LEGEND = (
     "Q: the verifier's score of what was submitted, in [0, 1], with 95% intervals "
@@ -35,6 +42,22 @@ def executor_line(results: Mapping[str, Any]) -> str:
     if kind == "smollm2":
         return "SmolLM2-135M run live"
     return f"stand-in executor {results['executor']['fingerprint']}"
+
+
+def recorded_line(domain: Mapping[str, Any], results: Mapping[str, Any]) -> str:
+    """What was recorded of a domain, how long it took, and what that buys."""
+    reach, sizes = domain["reach"], results["sizes"]
+    bought = (
+        f"{sizes['samples']} samples a prompt, {sizes['rollouts']} behaviour "
+        "episodes a training task"
+    )
+    if reach is None:
+        return f"Run live: {bought}."
+    return (
+        f"All {reach['requests']:,} reachable requests are recorded "
+        f"({reach['requests_per_task']:.1f} a task): "
+        f"{reach['executor_seconds'] / 60:.0f} minutes of the executor bought {bought}."
+    )
 
 
 def support_line(domain: Mapping[str, Any]) -> str:

@@ -27,7 +27,11 @@ def test_support_that_orders_the_gains_correlates_fully():
 def test_headroom_is_best_less_mean():
     (point, *_) = support_check(jax.random.key(0), two_domains())["points"]
     assert point["headroom"] == pytest.approx(0.5 - 0.3)
-    assert (point["domain"], point["arm"], point["difficulty"]) == ("coding", "awr", "0")
+    assert (point["domain"], point["arm"], point["difficulty"]) == (
+        "coding",
+        "awr",
+        "0",
+    )
 
 
 def test_predictions_are_compared_with_outcomes_seed_by_seed():
