@@ -40,12 +40,14 @@ class Source:
       folder: as it was named.
       fingerprint: SHA-256 of its meta and its episodes, however they are sharded.
       episodes, tasks: how many of each.
+      probabilities: the behaviour's are there, as evaluation off-policy needs.
     """
 
     folder: str
     fingerprint: str
     episodes: int
     tasks: int
+    probabilities: bool
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,8 @@ def _check_layout(folder: TrajectoryFolder, first: TrajectoryFolder) -> None:
     found = difference(*(json.loads(json.dumps(one)) for one in (kept, given)))
     if found:
         raise ConfigError(
-            f"{folder.folder} is of another layout than {first.folder}: {found} (there "
-            f"is {first.folder}); train on folders of one layout"
+            f"{folder.folder} is of another layout than {first.folder}: {found}; "
+            "train on folders of one layout"
         )
 
 
@@ -119,6 +121,7 @@ def _source(folder: TrajectoryFolder, data: Trajectory) -> Source:
         fingerprint=digest.hexdigest(),
         episodes=len(data.mask),
         tasks=len(np.unique(data.task_id)),
+        probabilities=data.log_prob is not None,
     )
 
 

@@ -46,8 +46,9 @@ def render(trained: Trained) -> RenderableType:
             table.add_row(label, f"{training['results'][name]:.4f}")
     lines = [printable(f"note: {note}") for note in training["notes"]]
     state = "trained" if trained.is_new else "trained before, with the same settings"
-    folders = [source["folder"] for source in training["data"]]
-    words = ["jerp", "ope", *folders, "--controller", str(trained.folder)]
     lines.append(printable(f"{state}: {trained.folder}"))
-    lines.append(printable(f"will it be better? {shlex.join(words)}"))
+    if all(source["probabilities"] for source in training["data"]):
+        folders = [source["folder"] for source in training["data"]]
+        words = ["jerp", "ope", *folders, "--controller", str(trained.folder)]
+        lines.append(printable(f"will it be better? {shlex.join(words)}"))
     return Group(table, *lines)

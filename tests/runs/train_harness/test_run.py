@@ -219,6 +219,11 @@ def test_the_command_prints_what_there_was_and_what_is_next(settings, capsys):
     assert cli.main(words) == 0
     assert "trained before, with the same settings" in capsys.readouterr().out
     assert cli.main([*words, "--seed", "1"]) == 2
+    foreign = logged(settings.out.with_name("foreign"), episodes(log_prob=None))
+    words = ["train", "harness", str(foreign), "--out", f"{out}-2", *WORDS]
+    assert cli.main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].startswith("note: no behaviour prob") and "trained:" in lines[-1]
 
 
 def test_what_a_controller_did_trains_the_next_one(settings, tmp_path):
