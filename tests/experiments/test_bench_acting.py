@@ -6,6 +6,7 @@ from experiments.bench.acting import Acting, main, measure
 from jerp.errors import ConfigError
 
 
+@pytest.mark.slow
 def test_every_way_is_measured_once_a_decision():
     seconds = measure(Acting(decisions=3, hidden_size=2))
     assert {len(values) for values in seconds.values()} == {3}
