@@ -65,7 +65,7 @@ def simulator_match(
       buffer: training episodes that the simulator is fitted to.
       difficulty: `[tasks]` int of the domain, by task id.
       arms: policies and their parameters, simulated on the mix of difficulties of the
-        held-out tasks.
+        tasks that the arm really played.
       tables: by arm the real held-out episodes.
       summaries: by arm what `arm_summary` says of them: `q` and `steps` with intervals.
       max_steps: step budget.
@@ -94,12 +94,12 @@ def simulator_match(
             f"{names}, {list(tables)}, {list(summaries)}"
         )
     fitted = fit_simulator(buffer, difficulty[buffer.task_id], max_steps=max_steps)
-    held_out = difficulty[np.unique(tables[base].task_id)]
-    _check_difficulties(held_out, fitted)
-    level = np.resize(held_out, episodes)
+    mixes = {name: difficulty[np.unique(tables[name].task_id)] for name in names}
+    _check_difficulties(np.concatenate([*mixes.values()]), fitted)
     by_rank, *keys = jax.random.split(key, 1 + len(arms))
     found: dict[str, dict[str, Any]] = {}
     for arm_key, arm in zip(keys, arms, strict=True):
+        level = np.resize(mixes[arm.name], episodes)
         played = _simulate_arm(arm_key, fitted, arm, level, max_steps)
         found[arm.name] = _match(played, tables[arm.name], summaries[arm.name])
     for numbers in found.values():
@@ -216,7 +216,7 @@ def _match(
     for name, value in (("q", played.score), ("steps", played.steps)):
         mean, seen = float(value.mean()), summary[name]
         numbers[name] = mean
-        numbers[f"{name}_error"] = mean - seen["point"]
+        numbers[f"{name}_error"] = mean - float(seen["point"])
         numbers[f"{name}_inside"] = bool(seen["low"] <= mean <= seen["high"])
     return numbers | {
         "steps_distance": _total_variation(played.steps, real.steps[real.valid]),
