@@ -18,7 +18,7 @@ import numpy as np
 
 from jerp.bridge.executor import Completion, Message, Request, Sampling
 from jerp.domains.base import ControlledDomain, Feedback, Workspace
-from jerp.domains.controlled import research_rubric as rubric
+from jerp.domains.controlled import cited_rubric as rubric
 from jerp.domains.controlled.research_corpus import terms, words
 from jerp.domains.controlled.research_tasks import generate
 from jerp.harness.actions import Action
@@ -99,7 +99,7 @@ class ResearchDomain(ControlledDomain):
         )
 
     def verify(self, task: Task, artefact: str | None, workspace: Workspace) -> Verdict:
-        """Judges an answer and its source; see `research_rubric`."""
+        """Judges an answer and its source; see `cited_rubric`."""
         score = rubric.scores(task, artefact, _memory(workspace).hand)
         criteria = tuple(
             Criterion(name, score[name], weight, public=name in rubric.PUBLIC)
