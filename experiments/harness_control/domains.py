@@ -33,5 +33,17 @@ def make_domain(name: str, store: ResponseStore) -> ControlledDomain:
             from jerp.domains.controlled.research import ResearchDomain
 
             return ResearchDomain()
+        case "long-memory":
+            from jerp.domains.controlled.long_memory import LongMemoryDomain
+
+            return LongMemoryDomain()
+        case "multi-tool":
+            from jerp.domains.controlled.multi_tool import MultiToolDomain
+
+            return MultiToolDomain()
+        case "knowledge-work":
+            from jerp.domains.controlled.knowledge_work import KnowledgeWorkDomain
+
+            return KnowledgeWorkDomain()
         case _:
             raise UnknownNameError("domain", name, DOMAINS)

@@ -32,6 +32,15 @@ __all__ = [
 BASE_SEQUENCES: dict[str, tuple[Action, ...]] = {
     "coding": (Action.OBSERVE, Action.DRAFT, Action.CALL_TOOL, Action.SUBMIT),
     "research": (Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT),
+    "long-memory": (Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT),
+    "multi-tool": (
+        Action.OBSERVE,
+        Action.CALL_TOOL,
+        Action.CALL_TOOL,
+        Action.DRAFT,
+        Action.SUBMIT,
+    ),
+    "knowledge-work": (Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT),
     "simulated": (Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT),
 }
 """What each domain's harness does without a controller; no check in it."""

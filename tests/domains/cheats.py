@@ -34,6 +34,7 @@ TEMPLATES = {
         " len(ws)",
         " (n if 'n' in vars() else 0)",
     ),
+    "long-memory": ("Tuesday", "mint", "512", "silver", "Pixel", "Lowe", "Monday [24]"),
     "research": ("1999", "yes", "the town", "unknown [1]", "12 [1]", "blue [2]"),
 }
 

@@ -4,6 +4,7 @@ import pytest
 
 from jerp.bridge.sandbox import Sandbox
 from jerp.domains.controlled.coding import CodingDomain
+from jerp.domains.controlled.long_memory import LongMemoryDomain
 from jerp.domains.controlled.research import ResearchDomain
 from tests.domains.cheats import (
     CHEATS,
@@ -15,7 +16,11 @@ from tests.domains.cheats import (
 )
 
 NUM_TASKS = 60
-DOMAINS = {"coding": lambda: CodingDomain(Sandbox()), "research": ResearchDomain}
+DOMAINS = {
+    "coding": lambda: CodingDomain(Sandbox()),
+    "long-memory": LongMemoryDomain,
+    "research": ResearchDomain,
+}
 
 
 @pytest.fixture(scope="module", params=sorted(DOMAINS))
