@@ -35,6 +35,14 @@ TEMPLATES = {
         " (n if 'n' in vars() else 0)",
     ),
     "long-memory": ("Tuesday", "mint", "512", "silver", "Pixel", "Lowe", "Monday [24]"),
+    "knowledge-work": (
+        " 340 crowns\n- deadline: 4 May\n- manager: Anna Holm",
+        " 12 May",
+        " red",
+        " oak [1]",
+        " Anna Holm",
+        "yes",
+    ),
     "research": ("1999", "yes", "the town", "unknown [1]", "12 [1]", "blue [2]"),
 }
 

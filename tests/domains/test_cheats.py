@@ -4,6 +4,7 @@ import pytest
 
 from jerp.bridge.sandbox import Sandbox
 from jerp.domains.controlled.coding import CodingDomain
+from jerp.domains.controlled.knowledge_work import KnowledgeWorkDomain
 from jerp.domains.controlled.long_memory import LongMemoryDomain
 from jerp.domains.controlled.research import ResearchDomain
 from tests.domains.cheats import (
@@ -18,6 +19,7 @@ from tests.domains.cheats import (
 NUM_TASKS = 60
 DOMAINS = {
     "coding": lambda: CodingDomain(Sandbox()),
+    "knowledge-work": KnowledgeWorkDomain,
     "long-memory": LongMemoryDomain,
     "research": ResearchDomain,
 }
