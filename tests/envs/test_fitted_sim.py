@@ -210,7 +210,7 @@ def leaning(t, step):
 
 @pytest.mark.parametrize("min_count", [1, 30])
 def test_values_are_those_of_plain_dictionaries(drawn, min_count):
-    log, difficulty = select(drawn[0], slice(0, 150)), drawn[1][:150]
+    log, difficulty = select(drawn[0], slice(0, 100)), drawn[1][:100]
     log = with_cuts(log)
     tables = fit_simulator(log, difficulty, max_steps=STEPS, min_count=min_count)
     weight = 1.0 + (np.arange(7)[None, None] + np.arange(STEPS)[:, None, None]) % 5
@@ -245,8 +245,10 @@ def with_cuts(log):
 
 
 def test_merging_more_supports_more_and_tells_less_apart(drawn):
+    log, difficulty = select(drawn[0], slice(0, 200)), drawn[1][:200]
     tables = [
-        fit_simulator(*drawn, max_steps=STEPS, min_count=m) for m in (1, 10, 10_000)
+        fit_simulator(log, difficulty, max_steps=STEPS, min_count=m)
+        for m in (1, 10, 10_000)
     ]
     states = [int(t.num_states) for t in tables]
     assert states[0] > states[1] > states[2]
@@ -254,33 +256,41 @@ def test_merging_more_supports_more_and_tells_less_apart(drawn):
     assert lacking[0] > lacking[1] >= lacking[2]
 
 
-def test_the_logs_own_policy_reproduces_the_log(drawn, drawn_tables):
-    """Random legal play made the log; simulated and exact, it has the log's means."""
+def test_the_logs_own_policy_has_the_logs_own_means(drawn, drawn_tables):
+    """Random legal play made the log; its exact value is the mean of the log."""
     log, difficulty = drawn
+    found = exact(drawn_tables, uniform(drawn_tables))
+    for logged, value in (
+        (log.score, found.score),
+        (log.mask.sum(1), found.steps),
+    ):
+        for level in range(3):
+            real = logged[difficulty == level]
+            error = real.std() / np.sqrt(len(real))
+            assert abs(value[level] - real.mean()) < 3 * error
+
+
+@pytest.mark.slow
+def test_smoke_and_simulation_agree_with_the_exact_value(drawn_tables):
+    """The means of random legal play are the programme's, within three errors."""
     played = check_world(
-        FittedSim(drawn_tables, STEPS), jnp.arange(3), num_steps=STEPS, batch_size=3000
+        FittedSim(drawn_tables, STEPS), jnp.arange(3), num_steps=STEPS, batch_size=9000
     )
     expected = exact(drawn_tables, uniform(drawn_tables))
-    for level in range(3):
-        real, ours = difficulty == level, played.task_id == level
-        for logged, simulated, value in (
-            (log.score, played.score, expected.score),
-            (log.mask.sum(1), played.mask.sum(1), expected.steps),
-        ):
-            error = logged[real].std() / np.sqrt(real.sum())
-            assert abs(value[level] - logged[real].mean()) < 3 * error
-            error = simulated[ours].std() / np.sqrt(ours.sum())
-            assert abs(value[level] - simulated[ours].mean()) < 3 * error
     lacking = np.asarray(unsupported(drawn_tables, played))
     assert not lacking[~played.mask].any()
-    share = float(expected.unsupported.mean())
-    assert abs(lacking.sum(1).mean() - share) < 0.3 * share
+    for simulated, value in (
+        (played.score, expected.score),
+        (played.mask.sum(1), expected.steps),
+        (lacking.sum(1), expected.unsupported),
+    ):
+        for level in range(3):
+            ours = simulated[played.task_id == level]
+            error = ours.std() / np.sqrt(len(ours))
+            assert abs(value[level] - ours.mean()) < 3 * error
     features = played.observation[played.mask]
     assert np.abs(features).max() <= 1
     np.testing.assert_array_equal(features[:, -8:].sum(1), 1)
-    late = np.asarray(features_at(drawn_tables, 0, max_steps=STEPS, step_cost=0.025))
-    first = np.asarray(drawn_tables.first[:1000])
-    np.testing.assert_allclose(late[first[0]], played.observation[0, 0], atol=1e-6)
 
 
 def test_features_at_another_time(hand_written):
@@ -294,6 +304,9 @@ def test_features_at_another_time(hand_written):
         FEATURES, hand_written.features[visit], later, strict=True
     ):
         np.testing.assert_allclose(moved, changes.get(name, logged), rtol=1e-5)
+    # Of 20 steps, the logged progress of .2 is 4 and so is the time.
+    same = features_at(hand_written, 4, max_steps=20, step_cost=logs.STEP_COST)[visit]
+    np.testing.assert_allclose(same, hand_written.features[visit], rtol=1e-5)
 
 
 def test_parity_of_one_step(hand_written):

@@ -132,7 +132,7 @@ def simulate_policy(
     """One simulated episode for each entry of `difficulty`, `[B]` int."""
     level = jnp.asarray(difficulty, jnp.int32)
     by_reset, by_action, by_step = jax.random.split(key, 3)
-    state, now = _reset(by_reset, tables, level, max_steps=max_steps)
+    state, now = _reset(by_reset, tables, level, max_steps)
     score, steps, unsupported = np.zeros((3, len(difficulty)))
     for t in range(max_steps):
         live = ~np.asarray(now.terminated | now.truncated)
@@ -144,7 +144,7 @@ def simulate_policy(
             (state, now),
             action,
             level,
-            max_steps=max_steps,
+            max_steps,
         )
         steps += live
         unsupported += live & ~known
@@ -154,9 +154,9 @@ def simulate_policy(
     )
 
 
-@partial(jax.jit, static_argnames="max_steps")
+@jax.jit
 def _reset(
-    key: Key, tables: FittedTables, level: Array, *, max_steps: int
+    key: Key, tables: FittedTables, level: Array, max_steps: int
 ) -> tuple[FittedState, TimeStep]:
     env = FittedSim(tables, max_steps)
     return jax.vmap(env.reset)(jax.random.split(key, len(level)), level)
@@ -169,14 +169,13 @@ def _act(key: Key, policy_fn: PolicyFn, params: Any, now: TimeStep) -> Array:
     return act(params, keys, cast(Array, now.observation), now.legal)[0]
 
 
-@partial(jax.jit, static_argnames="max_steps")
+@jax.jit
 def _step(
     key: Key,
     tables: FittedTables,
     before: tuple[FittedState, TimeStep],
     action: Array,
     level: Array,
-    *,
     max_steps: int,
 ) -> tuple[FittedState, TimeStep]:
     """The next step of episodes that go on; the others stay as they are."""

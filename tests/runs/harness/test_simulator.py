@@ -103,7 +103,7 @@ def test_another_policy_has_its_exact_value(found, log):
     prob = np.zeros((STEPS, *legal.shape), np.float32)
     chosen = np.where(legal[:, Action.DRAFT], int(Action.DRAFT), int(Action.SUBMIT))
     prob[:, np.arange(len(legal)), chosen] = 1
-    exact = np.asarray(expected_episode(tables, jnp.asarray(prob)).score)
+    exact = np.asarray(jax.jit(expected_episode)(tables, jnp.asarray(prob)).score)
     # The base arm really played the first 300 tasks, so theirs is the mix.
     expected = exact[np.resize(difficulty[:300], 2048)].mean()
     arm = found["arms"]["base"]
@@ -132,19 +132,21 @@ def test_the_summary_over_arms(found):
 def test_one_key_gives_one_answer(log):
     trajectory, difficulty = log
     tables = fit_simulator(trajectory, difficulty, max_steps=STEPS)
-    one, two, other = (
+    one, two, other, short = (
         simulate_policy(
             jax.random.key(seed),
             tables,
             UNIFORM.policy_fn,
             (),
             np.resize(difficulty, 2048),
-            max_steps=STEPS,
+            max_steps=max_steps,
         )
-        for seed in (1, 1, 2)
+        for seed, max_steps in ((1, STEPS), (1, STEPS), (2, STEPS), (1, 2))
     )
     np.testing.assert_array_equal(one.score, two.score)
     assert (one.steps != other.steps).any()
+    np.testing.assert_array_equal(short.steps, 2)
+    assert one.steps.max() > 5
 
 
 def test_arms_and_difficulties_without_data_are_refused(log):
@@ -153,6 +155,16 @@ def test_arms_and_difficulties_without_data_are_refused(log):
     with pytest.raises(InputError, match=r"expected \['random'\] in all three"):
         simulator_match(
             jax.random.key(0), trajectory, difficulty, [HASTY, UNIFORM], tables, tables
+        )
+    with pytest.raises(InputError, match=r"expected \['best'\] in all three"):
+        simulator_match(
+            jax.random.key(0),
+            trajectory,
+            difficulty,
+            [HASTY],
+            tables,
+            tables,
+            base="best",
         )
     easy = select(trajectory, difficulty < 2)
     with pytest.raises(InputError, match=r"got none of \[2\]. Stratify"):
