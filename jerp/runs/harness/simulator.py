@@ -28,6 +28,12 @@ from jerp.typing import Array, Key, PolicyFn
 
 __all__ = ["SimulatedEpisodes", "simulate_policy", "simulator_match"]
 
+# Every policy of every domain is compiled to run for milliseconds: optimising it costs
+# three times as long as compiling it.
+_quickly_compiled = partial(
+    jax.jit, compiler_options={"xla_backend_optimization_level": 0}
+)
+
 
 @dataclass(frozen=True)
 class SimulatedEpisodes:
@@ -134,18 +140,12 @@ def simulate_policy(
     by_reset, by_action, by_step = jax.random.split(key, 3)
     state, now = _reset(by_reset, tables, level, max_steps)
     score, steps, unsupported = np.zeros((3, len(difficulty)))
+    supported = np.asarray(tables.supported)
     for t in range(max_steps):
-        live = ~np.asarray(now.terminated | now.truncated)
-        action = _act(jax.random.fold_in(by_action, t), policy_fn, params, now)
-        known = np.asarray(tables.supported[now.anchor, action])
-        state, now = _step(
-            jax.random.fold_in(by_step, t),
-            tables,
-            (state, now),
-            action,
-            level,
-            max_steps,
-        )
+        live = ~(np.asarray(now.terminated) | np.asarray(now.truncated))
+        action = _act(by_action, t, policy_fn, params, now)
+        known = supported[now.anchor, action]
+        state, now = _step(by_step, t, tables, (state, now), action, level, max_steps)
         steps += live
         unsupported += live & ~known
         score += np.where(live, now.reward, 0.0)
@@ -154,7 +154,7 @@ def simulate_policy(
     )
 
 
-@jax.jit
+@_quickly_compiled
 def _reset(
     key: Key, tables: FittedTables, level: Array, max_steps: int
 ) -> tuple[FittedState, TimeStep]:
@@ -162,16 +162,17 @@ def _reset(
     return jax.vmap(env.reset)(jax.random.split(key, len(level)), level)
 
 
-@partial(jax.jit, static_argnames="policy_fn")
-def _act(key: Key, policy_fn: PolicyFn, params: Any, now: TimeStep) -> Array:
-    keys = jax.random.split(key, len(now.anchor))
+@partial(_quickly_compiled, static_argnames="policy_fn")
+def _act(key: Key, t: int, policy_fn: PolicyFn, params: Any, now: TimeStep) -> Array:
+    keys = jax.random.split(jax.random.fold_in(key, t), len(now.anchor))
     act = jax.vmap(policy_fn, (None, 0, 0, 0))
     return act(params, keys, cast(Array, now.observation), now.legal)[0]
 
 
-@jax.jit
+@_quickly_compiled
 def _step(
     key: Key,
+    t: int,
     tables: FittedTables,
     before: tuple[FittedState, TimeStep],
     action: Array,
@@ -181,7 +182,7 @@ def _step(
     """The next step of episodes that go on; the others stay as they are."""
     state, now = before
     env = FittedSim(tables, max_steps)
-    keys = jax.random.split(key, len(level))
+    keys = jax.random.split(jax.random.fold_in(key, t), len(level))
     after = jax.vmap(env.step)(keys, state, action, level)
     ended = now.terminated | now.truncated
 
