@@ -14,7 +14,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from jerp.runs.cells import markdown_table
+from jerp.runs.cells import markdown_table, number
 from jerp.runs.harness import tables
 from jerp.runs.harness.claims import SUPPORT
 from jerp.runs.harness.wording import (
@@ -108,7 +108,26 @@ def _domain_section(
         f"![buffer](figures/{name}-buffer.png)",
         "HMS against base while one threshold moves, * at its default:",
         markdown_table(*tables.sensitivity(domain)),
+        _simulator_paragraph(domain),
+        markdown_table(*tables.simulation(domain)),
     ]
+
+
+def _simulator_paragraph(domain: Mapping[str, Any]) -> str:
+    found = domain["simulator"]
+    errors = (
+        f"{number(found['mean_q_error'], 3)} in Q, "
+        f"{number(found['mean_gain_error'], 3)} in Q against base and "
+        f"{number(found['mean_steps_error'], 2)} in steps"
+    )
+    rank = number(found["q_rank_correlation"], 2, sign=True)
+    return (
+        f"A simulator fitted to the buffer ({found['states']} states) against the real "
+        f"held-out episodes, {found['episodes']} simulated ones of each controller: "
+        f"mean error {errors}; rank correlation of simulated and real Q over arms "
+        f"{rank}. Steps whose pair of state and action the buffer never showed are "
+        "unsupported; the distance of step counts is total variation."
+    )
 
 
 def _store_paragraph(results: Mapping[str, Any]) -> str:

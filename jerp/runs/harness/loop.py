@@ -34,6 +34,7 @@ from jerp.runs.harness.domain_run import DomainRun
 from jerp.runs.harness.episodes import EpisodeTable, read_episodes
 from jerp.runs.harness.learning import train_controllers
 from jerp.runs.harness.sensitivity import threshold_rows
+from jerp.runs.harness.simulator import simulator_match
 from jerp.storage.trajectories import TrajectoryFolder
 
 __all__ = ["run_domain"]
@@ -41,7 +42,7 @@ __all__ = ["run_domain"]
 CONTRASTS = (("awr", "bc"), ("awr-step", "bc"), ("awr-step", "awr"))
 """Differences in Q that a table says beside those against base."""
 
-ARMS = 0
+ARMS, PREDICTION, SIMULATION = range(3)
 """Streams of random keys of the analysis."""
 
 
@@ -70,6 +71,9 @@ def run_domain(run: DomainRun, tasks: Sequence[Task]) -> dict[str, Any]:
         folder = run.episodes(arm.name, arm.policy_fn, arm.params, plan)
         tables[arm.name] = read_episodes(folder, domain)
     difficulty = np.asarray([task.difficulty for task in tasks], np.int32)
+    numbers = _numbers(
+        run, buffer, read_episodes(base_train, domain), tables, difficulty
+    )
     return {
         "base_sequence": baselines.describe(sequence),
         "tasks": {
@@ -78,7 +82,16 @@ def run_domain(run: DomainRun, tasks: Sequence[Task]) -> dict[str, Any]:
             "samples": sizes.eval_samples or sizes.samples,
             "held_out_keys": [tasks[i].key for i in test_index],
         },
-        **_numbers(run, buffer, read_episodes(base_train, domain), tables, difficulty),
+        **numbers,
+        "simulator": simulator_match(
+            jax.random.fold_in(jax.random.key(run.seed), SIMULATION),
+            buffer.load(),
+            difficulty,
+            arms,
+            tables,
+            numbers["arms"],
+            max_steps=domain.max_steps,
+        ),
     }
 
 

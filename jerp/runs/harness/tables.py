@@ -184,7 +184,7 @@ def simulation(domain: Mapping[str, Any]) -> Cells:
         )
         for name, found in domain["simulator"]["arms"].items()
     ]
-    return (*header, "distance of step counts", "unsupported steps"), rows
+    return (*header, "distance", "unsupported"), rows
 
 
 def difficulty_note(results: Mapping[str, Any]) -> str:

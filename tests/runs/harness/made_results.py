@@ -89,6 +89,10 @@ def domain(base, gains, *, level=1, refused=()):
         "simulator": {
             "states": 7,
             "episodes": 1000,
+            "mean_q_error": 0.02,
+            "mean_gain_error": 0.01,
+            "mean_steps_error": 0.3,
+            "q_rank_correlation": None,
             "arms": {
                 name: {
                     "q": 0.4,
