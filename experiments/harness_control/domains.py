@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DOMAINS", "NUM_TASKS", "make_domain"]
 
-DOMAINS = ("coding", "research")
+DOMAINS = ("coding", "research", "knowledge-work")
 NUM_TASKS = 300
 """Tasks that a generator makes of one seed; sizes take a stratified part."""
 
@@ -45,5 +45,9 @@ def make_domain(name: str, store: ResponseStore) -> ControlledDomain:
             from jerp.domains.controlled.knowledge_work import KnowledgeWorkDomain
 
             return KnowledgeWorkDomain()
+        case "planning":
+            from jerp.domains.controlled.planning import PlanningDomain
+
+            return PlanningDomain()
         case _:
             raise UnknownNameError("domain", name, DOMAINS)
