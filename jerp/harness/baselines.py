@@ -35,12 +35,20 @@ BASE_SEQUENCES: dict[str, tuple[Action, ...]] = {
     "long-memory": (Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT),
     "multi-tool": (
         Action.OBSERVE,
+        Action.RETRIEVE,
         Action.CALL_TOOL,
         Action.CALL_TOOL,
         Action.DRAFT,
         Action.SUBMIT,
     ),
     "knowledge-work": (Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT),
+    "planning": (
+        Action.OBSERVE,
+        Action.RETRIEVE,
+        Action.CALL_TOOL,
+        Action.DRAFT,
+        Action.SUBMIT,
+    ),
     "simulated": (Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT),
 }
 """What each domain's harness does without a controller; no check in it."""

@@ -1,0 +1,265 @@
+"""Planning: an order of jobs under rules, crews and a deadline, checked for real.
+
+What is real: call-tool sorts the rules before there is a draft, so that each follows
+those it builds on, and afterwards lays the draft out as a schedule and names what is
+late; check is a constraint check over the rules and names the one that is broken;
+retrieve brings the sheet with the hours, the crews and the deadline. What the harness
+does for the executor: it shows two solved plans, begins the third's order, takes the
+job names out of what follows, and turns their order into start and end times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from jerp.bridge.executor import Completion, Message, Request, Sampling
+from jerp.domains.base import ControlledDomain, Feedback, Workspace
+from jerp.domains.controlled.planning_schedule import (
+    late_jobs,
+    parse_order,
+    rules_broken,
+    schedule,
+    sorted_rules,
+)
+from jerp.domains.controlled.planning_tasks import generate
+from jerp.harness.actions import Action
+from jerp.records import Criterion, ProcessStep, Task, Verdict
+
+__all__ = ["WEIGHTS", "PlanningDomain"]
+
+INSTRUCTION = "You put jobs in order."
+EXAMPLES = """\
+Rules: load before drive, drive before park, park before lock
+Order: load, drive, park, lock
+
+Rules: knead before rest, knead before bake, bake before slice
+Order: knead, rest, bake, slice
+"""
+PREFILL = "Order:"
+SAMPLING = Sampling(temperature=0.7, max_tokens=20, stop=("\n",))
+WEIGHTS = {"feasible": 0.6, "in-time": 0.15, "rules": 0.15, "form": 0.1}
+
+
+class PlanningDomain(ControlledDomain):
+    """Orders of four jobs; see the module's docstring for what is real.
+
+    What is in hand is frozen once there is a draft, and a tool call and a check word a
+    broken rule alike, so that few requests are within reach. Before observe only the
+    names of the jobs are known. The deadline shows in the sheet and in the schedule
+    alone: a check does not see it. `extra` keeps the lines of the last request.
+    """
+
+    name: ClassVar[str] = "planning"
+    needs_evidence: ClassVar[bool] = False
+    runs_code: ClassVar[bool] = False
+    ladder: ClassVar[int] = 1
+
+    def generate(self, seed: int, num_tasks: int) -> tuple[Task, ...]:
+        """Tasks in turns of difficulty 0, 1, 2; fewer tasks are a prefix of more."""
+        return generate(seed, num_tasks)
+
+    def legal(self, workspace: Workspace) -> np.ndarray:
+        """`[A]` bool: nothing is read once there is a draft; rules must be known."""
+        legal = super().legal(workspace)
+        legal[Action.OBSERVE] &= workspace.draft is None
+        legal[Action.CHECK] &= workspace.observed
+        asked = workspace.extra == _ask(workspace)
+        legal[Action.REVISE] &= workspace.observed and not asked
+        return legal
+
+    def request(self, workspace: Workspace, action: int) -> Request | None:
+        """What is in hand, as the third plan after two solved ones.
+
+        A revision has the rules sorted and what was found wrong said forwards; the
+        rejected order is left out, because a small model then repeats it.
+        """
+        if action not in (Action.DRAFT, Action.REVISE):
+            return None
+        lines = (EXAMPLES, *_ask(workspace))
+        return Request(
+            (
+                Message("system", INSTRUCTION),
+                Message("user", "\n".join(lines)),
+                Message("assistant", PREFILL),
+            ),
+            SAMPLING,
+            workspace.sample_index,
+        )
+
+    def verify(self, task: Task, artefact: str | None, workspace: Workspace) -> Verdict:
+        """`feasible` pays for an order that keeps all; the others for keeping part.
+
+        `rules`: every job once and no rule broken. `in-time`: besides, no job late.
+        `form`: nothing but job names, of an order that keeps the rules.
+        """
+        order = parse_order(task.payload["jobs"], artefact or "")
+        rules = order is not None and not rules_broken(task.payload, order)
+        in_time = rules and order is not None and not late_jobs(task.payload, order)
+        form = rules and order is not None and _is_plain(artefact or "", len(order))
+        held = {"feasible": in_time, "in-time": in_time, "rules": rules, "form": form}
+        criteria = tuple(
+            Criterion(name, float(held[name]), weight, public=name in ("rules", "form"))
+            for name, weight in WEIGHTS.items()
+        )
+        return Verdict(criteria, success=bool(in_time))
+
+    def _may_retrieve(self, workspace: Workspace) -> bool:
+        fresh = workspace.draft is None and not workspace.passages
+        return workspace.observed and fresh
+
+    def _may_call_tool(self, workspace: Workspace) -> bool:
+        return workspace.observed and not workspace.tested
+
+    def _act(
+        self, workspace: Workspace, action: int, completion: Completion | None
+    ) -> tuple[Workspace, ProcessStep, str]:
+        if completion is not None:
+            return _write(workspace, action, completion)
+        act = {
+            Action.OBSERVE: _observe,
+            Action.RETRIEVE: _retrieve,
+            Action.CALL_TOOL: _sort if workspace.draft is None else _simulate,
+            Action.CHECK: _check,
+            Action.SUBMIT: _submit,
+        }
+        return act[Action(action)](workspace)
+
+
+def _observe(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    rules = w.task.payload["words"]
+    after = replace(w, observed=True, findings=w.findings + len(rules))
+    step = ProcessStep("observe", arguments=w.task.key, new_facts=len(rules))
+    return after, step, " ".join(rules)
+
+
+def _retrieve(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    """The sheet: hours of each job, crews, deadlines."""
+    plan = w.task.payload
+    hours = ", ".join(f"{job} {plan['hours'][job]}" for job in plan["jobs"])
+    due = [f" End {job} by hour {hour}." for job, hour in plan["deadlines"].items()]
+    sheet = f"Hours: {hours}. Crews: {plan['crews']}.{''.join(due)}"
+    facts = len(plan["jobs"]) + 1 + len(due)
+    after = replace(w, passages=(sheet,), tested=False, findings=w.findings + facts)
+    step = ProcessStep(
+        "retrieve", arguments="sheet", new_facts=facts, gathers_evidence=True
+    )
+    return after, step, sheet
+
+
+def _sort(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    """Sorts the rules by what they build on and, with the sheet, by the deadline."""
+    step = ProcessStep(
+        "call-tool", arguments=f"sort {len(w.passages)}", new_facts=1, tool_valid=True
+    )
+    after = replace(w, tested=True)
+    return after, step, _rules(after)
+
+
+def _ask(w: Workspace) -> tuple[str, ...]:
+    """The lines of a request: the names of the jobs or, once known, the rules."""
+    if not w.observed:
+        return (f"Jobs: {', '.join(w.task.payload['jobs'])}",)
+    found = () if w.feedback is None or not w.feedback.text else (w.feedback.text,)
+    return (*found, _rules(w))
+
+
+def _rules(w: Workspace) -> str:
+    """The rules as given; sorted once a tool or a failed draft has had them sorted."""
+    plan = w.task.payload
+    failed = w.feedback is not None and w.feedback.failed
+    if w.draft is None and not w.tested:
+        return f"Rules: {', '.join(plan['words'])}"
+    due = bool(w.passages) or (failed and w.tested)
+    rules = sorted_rules(plan, due=due)
+    return f"Rules: {', '.join(f'{first} before {then}' for first, then in rules)}"
+
+
+def _write(
+    w: Workspace, action: int, completion: Completion
+) -> tuple[Workspace, ProcessStep, str]:
+    """What the executor wrote becomes the draft, whatever its status."""
+    draft = completion.text.strip()
+    revises = action == Action.REVISE
+    found = "" if w.feedback is None else w.feedback.text
+    step = ProcessStep(
+        "write",
+        arguments="\n".join((*w.passages, found)),
+        error=completion.status != "ok",
+        revises=revises,
+    )
+    return replace(w.with_draft(draft, revises=revises), extra=_ask(w)), step, draft
+
+
+def _simulate(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    """The schedule of the draft; a broken rule or a late job is a failure."""
+    plan = w.task.payload
+    order = parse_order(plan["jobs"], w.draft or "")
+    feedback = _finding(w)
+    spans = {} if order is None else schedule(plan, order)
+    late = [] if order is None else late_jobs(plan, order)
+    if feedback is None and late:
+        feedback = Feedback(f"{late[0].capitalize()} as early as can be.", failed=True)
+    shown = ", ".join(f"{job} {span.start}-{span.end}" for job, span in spans.items())
+    ok = feedback is None
+    after = replace(
+        w,
+        tested=True,
+        support=float(ok),
+        feedback=feedback or Feedback("", failed=False),
+    )
+    step = ProcessStep(
+        "call-tool",
+        arguments=w.draft or "",
+        new_facts=len(spans),
+        tool_valid=order is not None,
+        verify_failed=not ok,
+    )
+    problem = "all in time" if feedback is None else feedback.text
+    return after, step, f"{shown or 'no schedule'}; {problem}"
+
+
+def _check(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    """The rules alone; names the first that is broken."""
+    plan = w.task.payload
+    order = parse_order(plan["jobs"], w.draft or "")
+    broken = plan["rules"] if order is None else rules_broken(plan, order)
+    coverage = 1 - len(broken) / len(plan["rules"])
+    feedback = _finding(w)
+    missing = tuple(f"{first} before {then}" for first, then in broken)
+    if feedback is None:
+        feedback = w.feedback or Feedback("", failed=False)
+    after = replace(
+        w,
+        checked=True,
+        feedback=feedback,
+        coverage=coverage,
+        missing_share=1 - coverage,
+    )
+    step = ProcessStep(
+        "check", arguments=w.draft or "", coverage=coverage, missing=missing
+    )
+    return after, step, feedback.text or "no rule is broken"
+
+
+def _submit(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    return w, ProcessStep("submit", arguments=w.draft or ""), w.draft or ""
+
+
+def _finding(w: Workspace) -> Feedback | None:
+    """What a check and a tool call say alike: the form, else the first broken rule."""
+    plan = w.task.payload
+    order = parse_order(plan["jobs"], w.draft or "")
+    if order is None:
+        return Feedback(f"Name all {len(plan['jobs'])} jobs once.", failed=True)
+    broken = rules_broken(plan, order)
+    if not broken:
+        return None
+    first, then = broken[0]
+    return Feedback(f"First {first}, then {then}.", failed=True)
+
+
+def _is_plain(text: str, count: int) -> bool:
+    return len(text.replace(",", " ").split()) == count
