@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DOMAINS", "NUM_TASKS", "make_domain"]
 
-DOMAINS = ("coding", "research", "knowledge-work")
+DOMAINS = ("knowledge-work", "coding", "research", "long-memory", "planning")
 NUM_TASKS = 300
 """Tasks that a generator makes of one seed; sizes take a stratified part."""
 
