@@ -43,6 +43,15 @@ TEMPLATES = {
         " Anna Holm",
         "yes",
     ),
+    "multi-tool": (
+        " 12",
+        " 12)",
+        " 24 * 0.5)",
+        " 0.25 + 0.05)",
+        " 0.5 + 4 * 0.2)",
+        " 1 kg + 1 kg)",
+        " the weight",
+    ),
     "research": ("1999", "yes", "the town", "unknown [1]", "12 [1]", "blue [2]"),
 }
 
@@ -55,9 +64,11 @@ VOCABULARY = _WORDS.split()
 
 
 def thorough(domain, workspace, rng):
-    """Reads and retrieves all it can, drafts, submits."""
+    """Reads and retrieves all it can, runs the tools before a draft, drafts, submits."""
     legal = domain.legal(workspace)
-    order = (Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT)
+    order = [Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT]
+    if domain.name == "multi-tool" and workspace.draft is None:
+        order.insert(2, Action.CALL_TOOL)
     return next(action for action in order if legal[action])
 
 

@@ -6,6 +6,7 @@ from jerp.bridge.sandbox import Sandbox
 from jerp.domains.controlled.coding import CodingDomain
 from jerp.domains.controlled.knowledge_work import KnowledgeWorkDomain
 from jerp.domains.controlled.long_memory import LongMemoryDomain
+from jerp.domains.controlled.multi_tool import MultiToolDomain
 from jerp.domains.controlled.research import ResearchDomain
 from tests.domains.cheats import (
     CHEATS,
@@ -21,6 +22,7 @@ DOMAINS = {
     "coding": lambda: CodingDomain(Sandbox()),
     "knowledge-work": KnowledgeWorkDomain,
     "long-memory": LongMemoryDomain,
+    "multi-tool": MultiToolDomain,
     "research": ResearchDomain,
 }
 
