@@ -52,6 +52,15 @@ TEMPLATES = {
         " 1 kg + 1 kg)",
         " the weight",
     ),
+    "planning": (
+        "saw, sand, glue, paint",
+        "wash, peel, boil, mash",
+        "dig, rake, sow, water",
+        "write, edit, print, bind",
+        "pitch, fetch, cook, rest",
+        "sort, soak, rinse, iron",
+        "all in time",
+    ),
     "research": ("1999", "yes", "the town", "unknown [1]", "12 [1]", "blue [2]"),
 }
 
@@ -64,7 +73,7 @@ VOCABULARY = _WORDS.split()
 
 
 def thorough(domain, workspace, rng):
-    """Reads and retrieves all it can, runs the tools before a draft, drafts, submits."""
+    """Reads, retrieves all it can, runs the tools before a draft, drafts, submits."""
     legal = domain.legal(workspace)
     order = [Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT]
     if domain.name == "multi-tool" and workspace.draft is None:

@@ -7,6 +7,7 @@ from jerp.domains.controlled.coding import CodingDomain
 from jerp.domains.controlled.knowledge_work import KnowledgeWorkDomain
 from jerp.domains.controlled.long_memory import LongMemoryDomain
 from jerp.domains.controlled.multi_tool import MultiToolDomain
+from jerp.domains.controlled.planning import PlanningDomain
 from jerp.domains.controlled.research import ResearchDomain
 from tests.domains.cheats import (
     CHEATS,
@@ -23,6 +24,7 @@ DOMAINS = {
     "knowledge-work": KnowledgeWorkDomain,
     "long-memory": LongMemoryDomain,
     "multi-tool": MultiToolDomain,
+    "planning": PlanningDomain,
     "research": ResearchDomain,
 }
 
