@@ -26,10 +26,22 @@ from jerp.estimators.boundary import (
 )
 from jerp.estimators.correlation import RankCorrelation, rank_correlation
 from jerp.estimators.crossing import Crossing, crossing_k
+from jerp.estimators.fitted_q import FittedQ, fitted_q_evaluation
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
+from jerp.estimators.lower_bound import bernstein_lower_bound
 from jerp.estimators.marginal import marginal_horizon, marginal_k, saturation_horizon
+from jerp.estimators.ope import OpeTerms, doubly_robust, importance_sampling
+from jerp.estimators.ope_summary import OpeEstimate, PolicyEvaluation
+from jerp.estimators.overlap import (
+    Overlap,
+    Refusal,
+    explain_refusal,
+    policy_overlap,
+    refusal,
+)
 from jerp.estimators.passk import pass_at_k, pass_hat_k
 from jerp.estimators.passk_float64 import pass_at_k_float64, pass_hat_k_float64
+from jerp.estimators.policy_value import evaluate_policies
 from jerp.estimators.proportion import wilson_interval
 from jerp.estimators.resampling import Statistic, weighted_mean
 from jerp.estimators.significance import (
@@ -94,6 +106,7 @@ __all__ = [
     "CapabilitySet",
     "ConfigError",
     "Crossing",
+    "FittedQ",
     "GigpoAdvantages",
     "GroupAdvantages",
     "GroupIds",
@@ -102,9 +115,14 @@ __all__ = [
     "Interval",
     "JerpError",
     "LossOutput",
+    "OpeEstimate",
+    "OpeTerms",
     "Outcome",
+    "Overlap",
     "PassSurface",
+    "PolicyEvaluation",
     "RankCorrelation",
+    "Refusal",
     "ShapeError",
     "SignTest",
     "Statistic",
@@ -119,6 +137,7 @@ __all__ = [
     "awr_policy_loss",
     "awr_value_loss",
     "awr_weights",
+    "bernstein_lower_bound",
     "bootstrap_interval",
     "boundary_change",
     "capability_set",
@@ -130,7 +149,11 @@ __all__ = [
     "crossing_k",
     "dense_group_ids",
     "discounted_returns",
+    "doubly_robust",
     "effective_sample_size",
+    "evaluate_policies",
+    "explain_refusal",
+    "fitted_q_evaluation",
     "gae",
     "gigpo_advantages",
     "group_deviations",
@@ -139,6 +162,7 @@ __all__ = [
     "group_stats",
     "group_sum",
     "holm",
+    "importance_sampling",
     "interquartile_mean",
     "kl_estimate",
     "lambda_returns",
@@ -160,8 +184,10 @@ __all__ = [
     "pass_hat_k_float64",
     "performance_profile",
     "policy_entropy",
+    "policy_overlap",
     "probability_of_improvement",
     "rank_correlation",
+    "refusal",
     "safe_exp",
     "safe_sqrt",
     "saturation_horizon",

@@ -15,8 +15,13 @@ PACKAGES = ("ops", "advantages", "objectives", "estimators")
 PARTS = {
     "jerp.advantages.similarity",
     "jerp.estimators.arguments",
+    "jerp.estimators.blocks",
     "jerp.estimators.clusters",
+    "jerp.estimators.episode_weights",
+    "jerp.estimators.ope_methods",
+    "jerp.estimators.ope_summary",
     "jerp.estimators.quantiles",
+    "jerp.estimators.regression",
     "jerp.estimators.resampling",
     "jerp.estimators.tally",
     "jerp.objectives.entries",
