@@ -30,7 +30,7 @@ from experiments.harness_control.executors import (
     recorded_reach,
 )
 from jerp.bridge.session import Session
-from jerp.runs.harness.claims import support_check
+from jerp.runs.harness.claims import prediction_check, support_check
 from jerp.runs.harness.document import write_report
 from jerp.runs.harness.domain_run import DomainRun
 from jerp.runs.harness.figures import write_figures
@@ -106,10 +106,11 @@ def _one(
 
 
 def _over_domains(seed: int, domains: dict[str, Any]) -> dict[str, Any]:
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), OVER_DOMAINS))
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), OVER_DOMAINS), 3)
     return {
         "overall": overall(keys[0], domains),
         "support": support_check(keys[1], domains),
+        "prediction_check": prediction_check(keys[2], domains),
     }
 
 

@@ -77,6 +77,17 @@ def _overall_section(results: Mapping[str, Any]) -> list[str]:
         "Differences against base with p-values adjusted by Holm over the domains:",
         markdown_table(*tables.holm(results)),
         "![Q against HMS change](figures/q-against-hms.png)",
+        "### Was it foretold?",
+        "Off-policy evaluation judged every learned controller from the buffer alone, "
+        "before it was evaluated on other tasks. The controllers were trained on the "
+        "same buffer, which flatters them. A method refuses where too few effective "
+        "episodes are left; what it refused enters none of its numbers. error: mean "
+        "absolute difference; rank: rank correlation of prediction and outcome over "
+        "all controllers, within: its mean over domains; coverage: outcomes inside the "
+        "predicted 95% interval; meet: outcomes whose own interval has a point in "
+        "common with it.",
+        markdown_table(*tables.predictions(results)),
+        "![predicted and seen](figures/prediction.png)",
         "### Does support foretell gain?",
         "The finite-buffer claim of arXiv 2607.05458, tested: support is measured on "
         "the training tasks, gain in Q over base on the held-out ones "

@@ -21,6 +21,7 @@ def draw_overall(results: Mapping[str, Any]) -> dict[str, Figure]:
     """By file name; domains are markers, arms colours."""
     return {
         "q-against-hms": _draw_q_against_hms(results["domains"]),
+        "prediction": _draw_prediction(results),
         "support": _draw_support(results),
     }
 

@@ -33,8 +33,11 @@ from jerp.runs.harness.comparison import (
 from jerp.runs.harness.domain_run import DomainRun
 from jerp.runs.harness.episodes import EpisodeTable, read_episodes
 from jerp.runs.harness.learning import train_controllers
+from jerp.runs.harness.prediction import predict_arms
+from jerp.runs.harness.report import prediction_table
 from jerp.runs.harness.sensitivity import threshold_rows
 from jerp.runs.harness.simulator import simulator_match
+from jerp.storage.documents import defined
 from jerp.storage.trajectories import TrajectoryFolder
 
 __all__ = ["run_domain"]
@@ -65,6 +68,7 @@ def run_domain(run: DomainRun, tasks: Sequence[Task]) -> dict[str, Any]:
         "base-train", base.policy_fn, [()], evaluation_plan(tasks, train_index, sizes)
     )
     arms: tuple[Arm, ...] = (*scripted, *train_controllers(run, buffer))
+    predictions = _predict(run, buffer, arms)
     plan = evaluation_plan(tasks, test_index, sizes)
     tables = {}
     for arm in arms:
@@ -82,6 +86,7 @@ def run_domain(run: DomainRun, tasks: Sequence[Task]) -> dict[str, Any]:
             "samples": sizes.eval_samples or sizes.samples,
             "held_out_keys": [tasks[i].key for i in test_index],
         },
+        "prediction": predictions,
         **numbers,
         "simulator": simulator_match(
             jax.random.fold_in(jax.random.key(run.seed), SIMULATION),
@@ -93,6 +98,17 @@ def run_domain(run: DomainRun, tasks: Sequence[Task]) -> dict[str, Any]:
             max_steps=domain.max_steps,
         ),
     }
+
+
+def _predict(
+    run: DomainRun, buffer: TrajectoryFolder, arms: Sequence[Arm]
+) -> dict[str, list[dict[str, Any]]]:
+    """What the buffer alone says of each learned controller, printed at once."""
+    learned = [arm for arm in arms if arm.name in LEARNED_ARMS]
+    key = jax.random.fold_in(jax.random.key(run.seed), PREDICTION)
+    predictions = defined(predict_arms(key, buffer.load(), learned))
+    run.progress.console.print(prediction_table(run.domain.name, predictions))
+    return predictions
 
 
 def _numbers(

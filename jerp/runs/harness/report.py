@@ -42,6 +42,8 @@ def render_tables(results: Mapping[str, Any]) -> list[RenderableType]:
     if count > 1:
         title = f"Macro average of {count} domains; sign test over domains"
         parts.append(_titled(title, _table(*tables.macro(results, digits=2))))
+    title = "Off-policy evaluation: Q predicted before, seen after"
+    parts.append(_titled(title, _table(*tables.predictions(results))))
     title = "Rank correlation of what the buffer supports and the gain in Q"
     parts.append(_titled(title, _table(*tables.support(results))))
     notes = [LEGEND, SMOKE] if results["smoke"] else [LEGEND]

@@ -155,7 +155,7 @@ def predictions(results: Mapping[str, Any]) -> Cells:
     header += ("coverage", "meet")
     rows = []
     for method, found in results["prediction_check"].items():
-        cells = (method, str(found["judged"]), str(found["refused"]))
+        cells = (method.replace("_", " "), str(found["judged"]), str(found["refused"]))
         if found["judged"]:
             cells += (
                 number(found["bias"], 3, sign=True),
