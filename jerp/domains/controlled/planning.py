@@ -1,8 +1,9 @@
 """Planning: an order of jobs under rules, crews and a deadline, checked for real.
 
-What is real: call-tool sorts the rules before there is a draft, so that each follows
-those it builds on, and afterwards lays the draft out as a schedule and names what is
-late; check is a constraint check over the rules and names the one that is broken;
+What is real: before there is a draft call-tool solves the plan and lists the rules along
+an order that keeps them (and the deadline, once the sheet is read), so that the draft
+is left with naming each job once, as they come; afterwards it lays the draft out as a
+schedule and names what is late; check is a constraint check over the rules and names the one that is broken;
 retrieve brings the sheet with the hours, the crews and the deadline. What the harness
 does for the executor: it shows two solved plans, begins the third's order, takes the
 job names out of what follows, and turns their order into start and end times.
@@ -40,7 +41,7 @@ Order: knead, rest, bake, slice
 """
 PREFILL = "Order:"
 SAMPLING = Sampling(temperature=0.7, max_tokens=20, stop=("\n",))
-WEIGHTS = {"feasible": 0.6, "in-time": 0.15, "rules": 0.15, "form": 0.1}
+WEIGHTS = {"feasible": 0.75, "rules": 0.15, "form": 0.1}
 
 
 class PlanningDomain(ControlledDomain):
@@ -92,14 +93,14 @@ class PlanningDomain(ControlledDomain):
     def verify(self, task: Task, artefact: str | None, workspace: Workspace) -> Verdict:
         """`feasible` pays for an order that keeps all; the others for keeping part.
 
-        `rules`: every job once and no rule broken. `in-time`: besides, no job late.
+        `rules`: every job once and no rule broken; `feasible`: besides, no job late.
         `form`: nothing but job names, of an order that keeps the rules.
         """
         order = parse_order(task.payload["jobs"], artefact or "")
         rules = order is not None and not rules_broken(task.payload, order)
         in_time = rules and order is not None and not late_jobs(task.payload, order)
         form = rules and order is not None and _is_plain(artefact or "", len(order))
-        held = {"feasible": in_time, "in-time": in_time, "rules": rules, "form": form}
+        held = {"feasible": in_time, "rules": rules, "form": form}
         criteria = tuple(
             Criterion(name, float(held[name]), weight, public=name in ("rules", "form"))
             for name, weight in WEIGHTS.items()
