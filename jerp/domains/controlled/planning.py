@@ -1,12 +1,12 @@
 """Planning: an order of jobs under rules, crews and a deadline, checked for real.
 
-What is real: before there is a draft call-tool solves the plan and lists the rules along
-an order that keeps them (and the deadline, once the sheet is read), so that the draft
-is left with naming each job once, as they come; afterwards it lays the draft out as a
-schedule and names what is late; check is a constraint check over the rules and names the one that is broken;
-retrieve brings the sheet with the hours, the crews and the deadline. What the harness
-does for the executor: it shows two solved plans, begins the third's order, takes the
-job names out of what follows, and turns their order into start and end times.
+What is real: before there is a draft call-tool solves the plan and lists the rules
+along an order that keeps them (and the deadline, once the sheet is read), so that the
+draft is left with naming each job once, as they come; afterwards it lays the draft out
+as a schedule and names what is late. Check is a constraint check that names the rule
+that is broken; retrieve brings the sheet with hours, crews and deadline. What the
+harness does for the executor: it shows two solved plans, begins the third's order,
+takes the job names out of what follows, and makes start and end times of them.
 """
 
 from __future__ import annotations
