@@ -35,7 +35,7 @@ class Hand(NamedTuple):
     """What the domain keeps in `Workspace.extra`.
 
     Attributes:
-      sessions: numbers of the sessions in hand, ascending: the order of their dates.
+      sessions: numbers of the sessions in hand, ascending: the oldest first.
       asked: sentences and hint of the last executor request.
     """
 
@@ -46,8 +46,8 @@ class Hand(NamedTuple):
 class LongMemoryDomain(ControlledDomain):
     """Questions over 24 past sessions; see the module's docstring for what is real.
 
-    Sessions are numbered in the order of their dates. Nothing but observe is legal
-    before the question is read; a draft without a session in hand is a guess.
+    Sessions are numbered in the order in which they took place. Nothing but observe is
+    legal before the question is read; a draft without a session in hand is a guess.
     """
 
     name: ClassVar[str] = "long-memory"
@@ -182,6 +182,7 @@ def _search_later(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
         stale = cited_rubric.parse_draft(w.draft)[1] != latest
         feedback = Feedback(_hint(w.task), failed=True) if stale else w.feedback
         after = replace(after, feedback=feedback, support=float(not stale))
+        step = replace(step, verify_failed=stale)
     return after, step, shown
 
 

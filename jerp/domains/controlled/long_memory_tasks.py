@@ -1,9 +1,10 @@
 """Tasks of the long-memory domain: past conversations, and a question about one fact.
 
-A task has its own memory of 24 dated sessions of two remarks each. At difficulty 0 the
-fact was told once; at difficulty 1 the same thing was told of a person of nearly the
-same name; at difficulty 2 a later session corrects it, every other time in other words,
-so that a search for the question ranks the outdated session first.
+A task has its own memory of 24 sessions of two remarks each, numbered in the order in
+which they took place. At difficulty 0 the fact was told once; at difficulty 1 the same
+thing was told of a person of nearly the same name; at difficulty 2 a later session
+corrects it, about every other time in other words, so that a search for the question
+ranks the outdated session before it.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class Remark(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Sessions in order of their dates, and the question over them.
+    """Sessions in the order in which they took place, and the question over them.
 
     Attributes:
       sessions: two remarks each.
@@ -179,12 +180,12 @@ def _memory(rng: Random, difficulty: int) -> Memory:
     sibling = rng.choice((f"{first} {other_last}", f"{other_first} {last}"))
     asked, *others = rng.sample(THINGS, len(THINGS))
     answer, outdated, *rest = _values(rng, asked, 4)
-    # In the order of their telling; the correction comes after what it corrects.
     told = [_remark(asked.told, person, asked, answer)]
     if difficulty == 1:
         told.append(_remark(asked.told, sibling, asked, outdated))
         rng.shuffle(told)
     elif difficulty == 2:
+        # The correction is told after what it corrects.
         correction = rng.choice(("Correction: " + asked.told, asked.corrected))
         told = [
             _remark(asked.told, person, asked, outdated),
@@ -196,6 +197,22 @@ def _memory(rng: Random, difficulty: int) -> Memory:
         for friend, value in zip(friends, rest, strict=False)
     ]
     noise += _small_talk(rng, friends, others, 2 * NUM_SESSIONS - len(told + noise))
+    sessions, places = _sessions(rng, told, noise)
+    stated = [remark.value == answer for remark in told].index(True)
+    return Memory(
+        sessions=sessions,
+        person=person,
+        thing=asked,
+        answer=answer,
+        outdated=outdated if difficulty == 2 else None,
+        source=places[stated] + 1,
+    )
+
+
+def _sessions(
+    rng: Random, told: list[Remark], noise: list[Remark]
+) -> tuple[tuple[tuple[Remark, ...], ...], list[int]]:
+    """Sessions of two remarks, those `told` in order, and where each of them went."""
     rng.shuffle(noise)
     places = sorted(rng.sample(range(NUM_SESSIONS), len(told)))
     remarks = iter(noise)
@@ -204,15 +221,7 @@ def _memory(rng: Random, difficulty: int) -> Memory:
         pair = [next(remarks)]
         pair.append(told[places.index(number)] if number in places else next(remarks))
         sessions.append(tuple(rng.sample(pair, 2)))
-    stated = [remark.value == answer for remark in told].index(True)
-    return Memory(
-        sessions=tuple(sessions),
-        person=person,
-        thing=asked,
-        answer=answer,
-        outdated=outdated if difficulty == 2 else None,
-        source=places[stated] + 1,
-    )
+    return tuple(sessions), places
 
 
 def _small_talk(
@@ -248,11 +257,9 @@ def _payload(memory: Memory, ladder: int, difficulty: int) -> dict[str, Any] | N
     ranking = Ranking([Passage(text, ()) for text in texts])
     rungs = [index + 1 for index in ranking.top(question, ladder)]
     reach = {*rungs, memory.source}
-    near = memory.sessions
-    rivals = sorted(
-        {r.value for n in reach for r in near[n - 1] if r.kind == memory.thing.kind}
-        - {memory.answer}
-    )
+    stated = [remark for n in reach for remark in memory.sessions[n - 1]]
+    values = {r.value for r in stated if r.kind == memory.thing.kind}
+    rivals = sorted(values - {memory.answer})
     others = " ".join(s for n in reach - {memory.source} for s in texts[n - 1])
     if not set(words(memory.answer)).isdisjoint(words(others)):
         return None
