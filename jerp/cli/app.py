@@ -12,6 +12,7 @@ import tyro
 from tyro.extras import SubcommandApp
 
 from jerp.cli.models import ModelsList, ModelsPull
+from jerp.cli.ope import Ope
 from jerp.cli.passkt import Passkt
 from jerp.cli.run import RunHarness, run_harness
 from jerp.cli.store import StoreVerify
@@ -28,6 +29,7 @@ DESCRIPTION = "LLM agents that improve from their own trajectories."
 INTERRUPTED = {
     "run": "what was collected is kept, and the same command resumes",
     "train": "nothing was written, and the same command begins anew",
+    "ope": "nothing was written, and the same command begins anew",
     "passkt": "the folder of results is whole, as it was or new, and the same command "
     "begins anew",
 }
@@ -102,12 +104,13 @@ def _app(words: Sequence[str]) -> SubcommandApp:
         "models": ("Weights of executors.", {"pull": ModelsPull, "list": ModelsList}),
         "store": ("Recorded responses.", {"verify": StoreVerify}),
     }
-    _check_word("command", words, ("version", *groups, "passkt", "view"))
+    _check_word("command", words, ("version", *groups, "ope", "passkt", "view"))
     app = _group(version=Version)
     for name, (meaning, commands) in groups.items():
         if words[:1] == [name]:
             _check_word(f"command of jerp {name}", words[1:], commands)
         app.command(_group(**commands), name=name, help=meaning)
+    app.command(name="ope")(Ope)
     app.command(name="passkt")(Passkt)
     app.command(name="view")(View)
     return app

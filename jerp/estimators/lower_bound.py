@@ -7,6 +7,8 @@ skewed the weights, at the price of being wide. Symbols: `N` values, `C` cluster
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
@@ -74,6 +76,19 @@ def bernstein_lower_bound(
     values, cluster, mask, _ = check_rows(values, cluster, mask)
     kept = ~jnp.isnan(values) if mask is None else mask & ~jnp.isnan(values)
     check_values("values", values, lambda v: v >= 0, ">= 0", mask=kept)
+    return _bound(values, cluster, mask, truncation, poison, level=level)
+
+
+@partial(jax.jit, static_argnames="level")
+def _bound(
+    values: ArrayLike,
+    cluster: ArrayLike | None,
+    mask: ArrayLike | None,
+    truncation: ArrayLike,
+    poison: ArrayLike,
+    *,
+    level: float,
+) -> Array:
     values, cluster, mask = kept_rows(values, cluster, mask)
     index, count = dense_group_ids(cluster, mask=mask)
     number = jnp.maximum(jnp.sum(mask, dtype=jnp.float32), 1.0)

@@ -9,7 +9,7 @@ from jerp.estimators.intervals import Method
 from jerp.ops.checks import check_choice
 from jerp.typing import ArrayLike
 
-__all__ = ["METHODS", "MODELLED", "LowerBound", "check_methods"]
+__all__ = ["METHODS", "MODELLED", "NON_NEGATIVE", "LowerBound", "check_methods"]
 
 LowerBound = Literal["bootstrap", "bernstein"]
 

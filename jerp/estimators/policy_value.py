@@ -61,7 +61,7 @@ def evaluate_policies(
     min_support: ArrayLike = 0.95,
     large_ratio: ArrayLike = 10.0,
     level: float = 0.95,
-    interval: Method = "bca",
+    interval: Method = "percentile",
     lower_bound: LowerBound = "bootstrap",
     truncation: ArrayLike = 2.0,
     num_resamples: int = 2000,

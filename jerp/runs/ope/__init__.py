@@ -1,0 +1,1 @@
+"""`jerp ope`: what a controller is worth, from logged episodes, before it acts."""
