@@ -147,6 +147,11 @@ def test_after_a_draft_the_calculator_first_then_the_tool_that_is_left():
     assert step(value, T).extra.converted
 
 
+def test_a_value_without_a_finite_decimal_is_shown_as_a_fraction():
+    w = play(TASK, (O, T, T, D, T), "1 / 7)")
+    assert w.transcript[-1]["observation"] == "3/7" and w.errors == 0
+
+
 def test_a_calculator_error_is_an_observation_and_asks_for_a_revision():
     w = play(TASK, (O, T, T, D, T), "0.3 kg +")
     assert w.errors == 1 and w.trace[-1].verify_failed
