@@ -128,8 +128,8 @@ def refusal(
     Args:
       overlap: of the policy.
       num_tasks: `[]` int, tasks with an episode.
-      min_effective: floor of the effective sample size. At 50 the 95% intervals of
-        `jerp.evaluate_policies` were seen to hold between 91% and 98%.
+      min_effective: floor of the effective sample size; docs/ope.md has what intervals
+        hold above it, and where it is not enough.
       min_support: in (0, 1], the share of the target's episodes that the behaviour has
         to be able to produce.
 

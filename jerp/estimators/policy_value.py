@@ -39,7 +39,7 @@ from jerp.ops.checks import (
 )
 from jerp.typing import Array, ArrayLike, Key
 
-__all__ = ["evaluate_policies"]
+__all__ = ["METHODS", "evaluate_policies"]
 
 
 def evaluate_policies(
