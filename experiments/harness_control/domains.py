@@ -12,7 +12,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DOMAINS", "NUM_TASKS", "make_domain"]
 
-DOMAINS = ("knowledge-work", "coding", "research", "long-memory", "planning")
+DOMAINS = (
+    "knowledge-work",
+    "coding",
+    "research",
+    "multi-tool",
+    "long-memory",
+    "planning",
+)
 NUM_TASKS = 300
 """Tasks that a generator makes of one seed; sizes take a stratified part."""
 
