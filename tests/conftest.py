@@ -32,7 +32,8 @@ jax.config.update("jax_debug_key_reuse", True)
 # Here compiling is nearly all of the time. Where a test is about single bits (ops,
 # advantages) or runs for long (models, bridge), programs are optimised as users' are.
 QUICKLY_COMPILED = (
-    *("cli", "envs", "estimators", "harness", "objectives", "rollout", "runs"),
+    *("cli", "envs", "estimators", "experiments", "harness", "objectives"),
+    *("rollout", "runs"),
     *("training", "test_examples.py", "test_readme.py"),
 )
 

@@ -50,6 +50,8 @@ def installed(wheel, tmp_path_factory):
     command = ["-m", "pip", "install", "--no-deps", "--no-index", "--target", site]
     run([sys.executable, *command, wheel], site)
     environment = {**os.environ, "PYTHONPATH": str(site), "JAX_PLATFORMS": "cpu"}
+    # What is compiled here runs for a moment: conftest.py says so of whole folders.
+    environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
     def execute(*words, folder, program=site / "bin" / "jerp"):
         return run([program, *words], folder, environment)
@@ -100,8 +102,8 @@ def test_the_installed_command_runs_from_another_folder(installed, tmp_path):
 
 
 def test_the_installed_experiment_runs_from_another_folder(installed, tmp_path):
-    # Two domains of six: that the stores of all are in the wheel is tested above.
-    domains = ("coding", "planning")
+    # One domain of six: that the stores of all are in the wheel is tested above.
+    domains = ("planning",)
     settings = ("--smoke", "--domain", *domains, "--seeds", "2", "--out", "here")
     installed("run", "harness", *settings, folder=tmp_path)
     run_folder = tmp_path / "here"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from rich.console import Console
 
+from experiments.harness_control.domains import DOMAINS
 from jerp.bridge.store import ResponseStore, StoredExecutor
 from jerp.errors import StorageError
 
@@ -54,19 +55,26 @@ def recorded_reach(domain: str) -> dict[str, Any]:
 
 @contextmanager
 def open_executor(
-    kind: Literal["recorded", "smollm2"], folder: Path, console: Console
+    kind: Literal["recorded", "smollm2"],
+    folder: Path,
+    console: Console,
+    *,
+    domains: Sequence[str] = DOMAINS,
 ) -> Iterator[OpenExecutor]:
     """Opens the executor called `kind`; what it answers is kept in `folder/store`.
+
+    Of recorded responses those of `domains` are read.
 
     Raises:
       StorageError: the recorded responses are not installed.
       WeightsError: the model's weights are neither cached nor to be had.
     """
     if kind == "recorded":
-        files = sorted(RECORDED.glob("*.jsonl.xz"))
-        if not files:
+        files = [RECORDED / f"{name}.jsonl.xz" for name in domains]
+        missing = [file.name for file in files if not file.exists()]
+        if missing:
             raise StorageError(
-                f"no recorded responses in {RECORDED}; reinstall jerp, or run the "
+                f"no {', '.join(missing)} in {RECORDED}; reinstall jerp, or run the "
                 "model itself: jerp run harness --executor smollm2"
             )
         store = ResponseStore(None, mode="replay", read_only=files)

@@ -51,7 +51,9 @@ def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, A
     console = console or Console()
     with (
         open_run(config.folder, _identity(config), seeds=[*range(config.seeds)]),
-        open_executor(config.executor, config.folder, console) as executor,
+        open_executor(
+            config.executor, config.folder, console, domains=config.domain
+        ) as executor,
     ):
         results: dict[str, Any] = {
             "command": config.command,

@@ -123,7 +123,7 @@ def test_analysis_of_an_unfinished_run_says_so(tmp_path):
 @pytest.mark.parametrize("name", DOMAINS)
 def test_perturbed_controllers_reach_nothing_unrecorded(name, tmp_path):
     """Random controllers of growing confidence, on tasks of every difficulty."""
-    with open_executor("recorded", tmp_path, quiet()) as opened:
+    with open_executor("recorded", tmp_path, quiet(), domains=[name]) as opened:
         domain = make_domain(name, opened.store)
         tasks = domain.generate(0, 60)[::2]
         sample = np.arange(len(tasks), dtype=np.int32) % 3
