@@ -30,6 +30,7 @@ def test_a_controller_goes_around_an_agent_as_shown(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "README"}
+    # Our own page again, its two programs with the command between them.
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(explore, "README.md", "exec"), names)

@@ -107,12 +107,13 @@ class MultiToolDomain(ControlledDomain):
     def verify(self, task: Task, artefact: str | None, workspace: Workspace) -> Verdict:
         """Judges an expression and the tools behind it; see `multi_tool_rubric`."""
         hand = _hand(workspace)
+        in_order = hand.asked is not None and hand.asked[0] == _rows(workspace)
         score = rubric.scores(
             task,
             artefact,
             hand.rows,
             converted=hand.converted,
-            calculated=workspace.tested,
+            calculated=workspace.tested and in_order,
         )
         criteria = tuple(
             Criterion(name, score[name], weight, public=name in rubric.PUBLIC)

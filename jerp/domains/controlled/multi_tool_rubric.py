@@ -56,7 +56,8 @@ def scores(
     """All criteria, each 0 or 1; the verifier's own, since they need the gold answer.
 
     `correct`: exactly the gold value. `tools`: correct, and table, converter and
-    calculator were used, in this order, the calculator on this very draft.
+    calculator were used, in this order; `calculated` says that the calculator ran on
+    this very draft, written over the rows as they are now.
     """
     public = public_scores(task, draft, rows, converted=converted)
     gold = Fraction(task.payload["hidden"]["answer"])

@@ -10,7 +10,7 @@ import pytest
 from jerp.bridge.executor import Completion
 from jerp.domains.controlled.multi_tool import Hand, MultiToolDomain
 from jerp.domains.controlled.multi_tool_rubric import PUBLIC, WEIGHTS
-from jerp.domains.controlled.multi_tool_tasks import arithmetic
+from jerp.domains.controlled.multi_tool_tasks import arithmetic, line
 from jerp.domains.explore import explore
 from jerp.errors import ConfigError
 from jerp.harness.actions import NUM_ACTIONS, Action
@@ -70,7 +70,8 @@ def rest(task):
 
 
 def verdict(draft, *, converted=True, calculated=True, rows=(ROW,)):
-    hand = Hand(rows=rows, converted=converted)
+    lines = tuple(line(TASK.payload, row, converted=converted) for row in rows)
+    hand = Hand(rows=rows, converted=converted, asked=(lines, False, ""))
     w = replace(DOMAIN.begin(TASK, 0), extra=hand, tested=calculated)
     return {c.name: c.score for c in DOMAIN.verify(TASK, draft, w).criteria}
 
@@ -244,6 +245,12 @@ def test_tools_pay_only_when_all_were_used_and_the_value_is_right():
     assert unconverted["tools"] == unconverted["unit"] == 0
     nothing = verdict(right, rows=(), converted=False)
     assert nothing["operands"] == 0 and nothing["form"] == 1
+
+
+def test_a_converter_that_ran_after_the_draft_is_out_of_order():
+    late = play(TASK, (O, T, D, T, T, S))
+    assert late.verdict.success and late.verdict.score == pytest.approx(0.85)
+    assert play(TASK, (O, T, T, D, T, S)).verdict.score == 1.0
 
 
 def test_a_check_reports_what_the_verifier_will_find(tasks):
