@@ -1,9 +1,9 @@
 """What the controlled domains share: the workspace, the masks, the features, the trace.
 
-A domain subclasses `ControlledDomain` and fills in what its actions do. The masks keep
-the requests that an episode can reach few: one draft, at most `max_revisions`
-revisions, a fixed retrieval ladder, and a revision only after feedback that found a
-failure.
+A domain subclasses `ControlledDomain` and has a method for each action; `_write` is
+that of a draft and a revision. The masks keep the requests that an episode can reach
+few: one draft, at most `max_revisions` revisions, a fixed retrieval ladder, and a
+revision only after feedback that found a failure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from jerp.harness.actions import ACTIONS, NUM_ACTIONS, Action
 from jerp.harness.state import NO_ACTION, encode_features
 from jerp.records import ProcessStep, ProcessTrace, Task, Verdict
 
-__all__ = ["ControlledDomain", "Feedback", "Workspace"]
+__all__ = ["ControlledDomain", "Effect", "Feedback", "Workspace"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,10 @@ class Workspace:
         )
 
 
+Effect = tuple[Workspace, ProcessStep, str]
+"""Of an action: the workspace after it, its trace entry, its observation as text."""
+
+
 class ControlledDomain(ABC):
     """Base of the controlled domains; see `jerp.bridge.session.HarnessDomain`.
 
@@ -111,14 +115,26 @@ class ControlledDomain(ABC):
         """The executor request of a draft or revision; None for other actions."""
 
     @abstractmethod
-    def _act(
-        self, workspace: Workspace, action: int, completion: Completion | None
-    ) -> tuple[Workspace, ProcessStep, str]:
-        """What `action` changes, its trace entry, and its observation as text."""
-
-    @abstractmethod
     def verify(self, task: Task, artefact: str | None, workspace: Workspace) -> Verdict:
         """Judges what was submitted; several criteria, correctness at least half."""
+
+    @abstractmethod
+    def _retrieve(self, workspace: Workspace) -> Effect:
+        """Brings the next passage of the ladder."""
+
+    @abstractmethod
+    def _call_tool(self, workspace: Workspace) -> Effect:
+        """Runs the domain's tool."""
+
+    @abstractmethod
+    def _write(
+        self, workspace: Workspace, action: int, completion: Completion
+    ) -> Effect:
+        """Makes a draft or revision of what the executor wrote, whatever its status."""
+
+    @abstractmethod
+    def _check(self, workspace: Workspace) -> Effect:
+        """Applies the public part of the rubric to the draft."""
 
     def preflight(self) -> Mapping[str, str]:
         """What a report should say of the tools that episodes will use.
@@ -239,6 +255,35 @@ class ControlledDomain(ABC):
             needs_evidence=self.needs_evidence,
             chose_submit=workspace.terminated,
         )
+
+    @final
+    def _act(
+        self, workspace: Workspace, action: int, completion: Completion | None
+    ) -> Effect:
+        act = {
+            Action.OBSERVE: self._observe,
+            Action.RETRIEVE: self._retrieve,
+            Action.CALL_TOOL: self._call_tool,
+            Action.CHECK: self._check,
+            Action.SUBMIT: self._submit,
+        }
+        if completion is not None:
+            after, step, text = self._write(workspace, action, completion)
+        else:
+            after, step, text = act[Action(action)](workspace)
+        return after, replace(step, **self._claims(after)), text
+
+    def _observe(self, workspace: Workspace) -> Effect:
+        step = ProcessStep("observe", arguments=workspace.task.key, new_facts=1)
+        return replace(workspace, observed=True), step, workspace.task.prompt
+
+    def _submit(self, workspace: Workspace) -> Effect:
+        draft = workspace.draft or ""
+        return workspace, ProcessStep("submit", arguments=draft), draft
+
+    def _claims(self, workspace: Workspace) -> dict[str, int]:
+        """`claims` and `evidence` of the draft, where a domain has such."""
+        return {}
 
     def _may_retrieve(self, workspace: Workspace) -> bool:
         return len(workspace.passages) < self.ladder

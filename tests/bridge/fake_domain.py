@@ -50,37 +50,26 @@ class FakeDomain(ControlledDomain):
         score = float("nan") if number in self.bad_score else 0.5 + 0.5 * good
         return Verdict((Criterion("good", score, 1.0),), success=good)
 
-    def _act(self, workspace, action, completion):
-        step = ProcessStep(action="")
-        if action == Action.OBSERVE:
-            return replace(workspace, observed=True), step, workspace.task.prompt
-        if action == Action.RETRIEVE:
-            note = f"note{len(workspace.passages)}"
-            return replace(workspace, passages=(*workspace.passages, note)), step, note
-        if action == Action.CALL_TOOL:
-            return replace(workspace, tested=True), step, "tested"
-        if action == Action.CHECK:
-            failed = "good" not in workspace.draft
-            feedback = Feedback("bad" if failed else "fine", failed)
-            return (
-                replace(workspace, checked=True, feedback=feedback),
-                step,
-                feedback.text,
-            )
-        if action == Action.SUBMIT:
-            return workspace, step, "submitted"
+    def _retrieve(self, workspace):
+        note = f"note{len(workspace.passages)}"
+        after = replace(workspace, passages=(*workspace.passages, note))
+        return after, ProcessStep(""), note
+
+    def _call_tool(self, workspace):
+        return replace(workspace, tested=True), ProcessStep(""), "tested"
+
+    def _write(self, workspace, action, completion):
         if completion.status not in ("ok", "truncated"):
-            return workspace, replace(step, error=True), "no usable answer"
-        revised = workspace.draft is not None
-        after = replace(
-            workspace,
-            draft=completion.text,
-            revisions=workspace.revisions + revised,
-            checked=False,
-            tested=False,
-            feedback=None,
-        )
-        return after, replace(step, revises=revised), completion.text
+            return workspace, ProcessStep("", error=True), "no usable answer"
+        revises = action == Action.REVISE
+        after = workspace.with_draft(completion.text, revises=revises)
+        return after, ProcessStep("", revises=revises), completion.text
+
+    def _check(self, workspace):
+        failed = "good" not in workspace.draft
+        feedback = Feedback("bad" if failed else "fine", failed)
+        after = replace(workspace, checked=True, feedback=feedback)
+        return after, ProcessStep(""), feedback.text
 
 
 def answer(request):

@@ -254,9 +254,9 @@ def test_workers_advance_episodes_at_the_same_time():
     barrier = threading.Barrier(2, timeout=10)
 
     class Waiting(FakeDomain):
-        def _act(self, workspace, action, completion):
+        def advance(self, workspace, action, completion):
             barrier.wait()
-            return super()._act(workspace, action, completion)
+            return super().advance(workspace, action, completion)
 
     session, handle, *_ = opened(Waiting(), count=4)
     assert run(session, handle, DRAFT).outcome.tolist() == [2] * 4

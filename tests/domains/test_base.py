@@ -38,25 +38,23 @@ class ToyDomain(ControlledDomain):
             (Criterion("good", good, 1.0), Criterion("some", 1.0, 1.0)), good > 0
         )
 
-    def _act(self, workspace, action, completion):
-        step = ProcessStep("", error=completion is not None and not completion.text)
-        if completion is not None:
-            revises = action == Action.REVISE
-            return (
-                workspace.with_draft(completion.text, revises=revises),
-                step,
-                "drafted",
-            )
-        if action == Action.CHECK:
-            failed = workspace.draft != "good"
-            feedback = Feedback("bad" if failed else "fine", failed)
-            return replace(workspace, checked=True, feedback=feedback), step, "checked"
-        if action == Action.RETRIEVE:
-            passages = (*workspace.passages, "p")
-            return replace(workspace, passages=passages), step, "retrieved"
-        if action == Action.CALL_TOOL:
-            return replace(workspace, tested=True), step, "tested"
-        return replace(workspace, observed=True), step, "observed"
+    def _retrieve(self, workspace):
+        passages = (*workspace.passages, "p")
+        return replace(workspace, passages=passages), ProcessStep(""), "retrieved"
+
+    def _call_tool(self, workspace):
+        return replace(workspace, tested=True), ProcessStep(""), "tested"
+
+    def _write(self, workspace, action, completion):
+        revises = action == Action.REVISE
+        after = workspace.with_draft(completion.text, revises=revises)
+        return after, ProcessStep("", error=not completion.text), "drafted"
+
+    def _check(self, workspace):
+        failed = workspace.draft != "good"
+        feedback = Feedback("bad" if failed else "fine", failed)
+        after = replace(workspace, checked=True, feedback=feedback)
+        return after, ProcessStep(""), "checked"
 
 
 @pytest.fixture
@@ -173,6 +171,23 @@ def test_process_trace_of_an_episode(domain):
     unfinished = domain.process_trace(run(domain, Action.DRAFT))
     assert (unfinished.score, unfinished.missing_share) == (0.0, 1.0)
     assert not unfinished.chose_submit
+
+
+def test_observe_and_submit_unless_a_domain_has_its_own(domain):
+    read = run(domain, Action.OBSERVE)
+    assert read.observed and read.transcript[0]["observation"] == "do"
+    assert (read.trace[0].arguments, read.trace[0].new_facts) == ("toy/0/0", 1)
+    entry = run(domain, Action.DRAFT, Action.SUBMIT).transcript[-1]
+    assert entry == {"action": "submit", "observation": "bad"}
+
+
+def test_every_step_after_a_draft_has_its_claims():
+    class Claiming(ToyDomain):
+        def _claims(self, workspace):
+            return {"claims": 2, "evidence": 1} if workspace.draft else {}
+
+    trace = run(Claiming(), Action.OBSERVE, Action.DRAFT, Action.CHECK).trace
+    assert [(s.claims, s.evidence) for s in trace] == [(0, 0), (2, 1), (2, 1)]
 
 
 def test_the_transcript_holds_the_executors_words(domain):

@@ -19,10 +19,11 @@ import numpy as np
 
 from jerp.bridge.executor import Completion, Message, Request, Sampling
 from jerp.bridge.sandbox import TestCase, TestReport, TestResult
-from jerp.domains.base import ControlledDomain, Feedback, Workspace
+from jerp.domains.base import ControlledDomain, Effect, Feedback, Workspace
 from jerp.domains.controlled.coding_notes import best_notes
 from jerp.domains.controlled.coding_rubric import public_criteria
 from jerp.domains.controlled.coding_tasks import generate_tasks
+from jerp.domains.controlled.criteria import checked
 from jerp.harness.actions import Action
 from jerp.records import Criterion, ProcessStep, Task, Verdict
 
@@ -125,39 +126,37 @@ class CodingDomain(ControlledDomain):
         rung = len(workspace.passages) < self.ladder
         return workspace.observed and workspace.draft is None and rung
 
-    def _act(
-        self, workspace: Workspace, action: int, completion: Completion | None
-    ) -> tuple[Workspace, ProcessStep, str]:
-        if completion is not None:
-            return _write(workspace, action, completion)
-        act = {
-            Action.OBSERVE: _observe,
-            Action.RETRIEVE: _retrieve,
-            Action.CALL_TOOL: self._run_public,
-            Action.CHECK: _check,
-            Action.SUBMIT: _submit,
-        }
-        return act[Action(action)](workspace)
+    def _observe(self, workspace: Workspace) -> Effect:
+        after, step, _ = super()._observe(workspace)
+        return after, step, workspace.task.payload["statement"]
 
-    def _run_public(self, w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+    def _retrieve(self, workspace: Workspace) -> Effect:
+        payload = workspace.task.payload
+        query = f"{payload['name']} {payload['statement']}"
+        passages = best_notes(query, len(workspace.passages) + 1)
+        arguments = f"{query} #{len(passages)}"
+        step = ProcessStep("retrieve", arguments=arguments, new_facts=1)
+        return replace(workspace, passages=passages), step, passages[-1]
+
+    def _call_tool(self, workspace: Workspace) -> Effect:
         """Runs the public tests; code that does not parse fails them unrun."""
-        code, cases = w.draft or "", _cases(w.task, "public")
-        parses = _static(w.task, code)[0].score
+        code, cases = workspace.draft or "", _cases(workspace.task, "public")
+        parses = _static(workspace.task, code)[0].score
         results = self._runner.run_tests(code, cases).results if parses else ()
         passed = sum(result.passed for result in results)
         failed = len(cases) - passed
-        feedback, first = _static_failure(w), None
+        feedback, first = _static_failure(workspace), None
         if feedback is None and failed:
             first = [result.passed for result in results].index(False)
             feedback = _failure(cases[first], results[first])
         feedback = feedback or Feedback("all public tests pass", failed=False)
         after = replace(
-            w,
+            workspace,
             tested=True,
             feedback=feedback,
             extra=first,
             support=passed / len(cases),
-            findings=w.findings + failed,
+            findings=workspace.findings + failed,
         )
         step = ProcessStep(
             "call-tool",
@@ -169,67 +168,42 @@ class CodingDomain(ControlledDomain):
         )
         return after, step, feedback.text
 
+    def _write(
+        self, workspace: Workspace, action: int, completion: Completion
+    ) -> Effect:
+        code = f"{workspace.task.prompt}\n    return{completion.text}"
+        revises = action == Action.REVISE
+        feedback = "" if workspace.feedback is None else workspace.feedback.text
+        error = completion.status != "ok"
+        step = ProcessStep(
+            "write",
+            arguments="\n".join((*workspace.passages, workspace.draft or "", feedback)),
+            error=error,
+            revises=revises,
+        )
+        after = replace(workspace.with_draft(code, revises=revises), extra=None)
+        return after, step, f"executor: {completion.status}" if error else code
 
-def _observe(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    after = replace(w, observed=True)
-    step = ProcessStep("observe", arguments=w.task.key, new_facts=1)
-    return after, step, w.task.payload["statement"]
+    def _check(self, workspace: Workspace) -> Effect:
+        """The public criteria, and the public tests if the draft was tested."""
+        criteria = _static(workspace.task, workspace.draft or "")
+        if workspace.tested:
+            passed = float(workspace.support == 1)
+            criteria = (*criteria, Criterion("public-tests", passed, 1.0))
+        missing = tuple(c.name for c in criteria if c.score < 1)
+        found = workspace.feedback or _static_failure(workspace)
+        found = found or Feedback("no fault found", failed=False)
+        after, step = checked(
+            replace(workspace, feedback=found), missing, len(criteria)
+        )
+        text = f"missing: {', '.join(missing)}; {found.text}" if missing else found.text
+        after = replace(after, findings=workspace.findings + len(missing))
+        return after, replace(step, arguments=_digest(workspace.draft or "")), text
 
-
-def _retrieve(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    query = f"{w.task.payload['name']} {w.task.payload['statement']}"
-    passages = best_notes(query, len(w.passages) + 1)
-    step = ProcessStep("retrieve", arguments=f"{query} #{len(passages)}", new_facts=1)
-    return replace(w, passages=passages), step, passages[-1]
-
-
-def _write(
-    w: Workspace, action: int, completion: Completion
-) -> tuple[Workspace, ProcessStep, str]:
-    """The executor's expression becomes the draft, whatever its status."""
-    code = f"{w.task.prompt}\n    return{completion.text}"
-    revises = action == Action.REVISE
-    feedback = "" if w.feedback is None else w.feedback.text
-    error = completion.status != "ok"
-    step = ProcessStep(
-        "write",
-        arguments="\n".join((*w.passages, w.draft or "", feedback)),
-        error=error,
-        revises=revises,
-    )
-    text = f"executor: {completion.status}" if error else code
-    return replace(w.with_draft(code, revises=revises), extra=None), step, text
-
-
-def _check(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    """The public criteria, and the public tests if the draft was tested."""
-    criteria = _static(w.task, w.draft or "")
-    if w.tested:
-        criteria = (*criteria, Criterion("public-tests", float(w.support == 1), 1.0))
-    missing = tuple(c.name for c in criteria if c.score < 1)
-    coverage = 1 - len(missing) / len(criteria)
-    found = w.feedback or _static_failure(w) or Feedback("no fault found", failed=False)
-    after = replace(
-        w,
-        checked=True,
-        feedback=found,
-        coverage=coverage,
-        missing_share=1 - coverage,
-        findings=w.findings + len(missing),
-    )
-    step = ProcessStep(
-        "check",
-        arguments=_digest(w.draft or ""),
-        coverage=coverage,
-        missing=missing,
-    )
-    text = f"missing: {', '.join(missing)}; {found.text}" if missing else found.text
-    return after, step, text
-
-
-def _submit(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    digest = _digest(w.draft or "")
-    return w, ProcessStep("submit", arguments=digest, code_hash=digest), "submitted"
+    def _submit(self, workspace: Workspace) -> Effect:
+        digest = _digest(workspace.draft or "")
+        step = ProcessStep("submit", arguments=digest, code_hash=digest)
+        return workspace, step, "submitted"
 
 
 def _head(w: Workspace, examples: Sequence[TestCase]) -> str:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from jerp.bridge.executor import Completion, Message, Request, Sampling
-from jerp.domains.base import ControlledDomain, Feedback, Workspace
+from jerp.domains.base import ControlledDomain, Effect, Feedback, Workspace
 from jerp.domains.controlled import knowledge_work_rubric as rubric
+from jerp.domains.controlled.criteria import checked
 from jerp.domains.controlled.knowledge_work_rubric import Line
 from jerp.domains.controlled.knowledge_work_tasks import NUM_SECTIONS, generate
 from jerp.domains.controlled.research_corpus import words
@@ -123,121 +124,93 @@ class KnowledgeWorkDomain(ControlledDomain):
     def _may_call_tool(self, workspace: Workspace) -> bool:
         return workspace.observed and super()._may_call_tool(workspace)
 
-    def _act(
-        self, workspace: Workspace, action: int, completion: Completion | None
-    ) -> tuple[Workspace, ProcessStep, str]:
-        act = {
-            Action.OBSERVE: _observe,
-            Action.RETRIEVE: _retrieve,
-            Action.CALL_TOOL: _compare,
-            Action.CHECK: _check,
-            Action.SUBMIT: _submit,
-        }
-        if completion is None:
-            after, step, text = act[Action(action)](workspace)
-        elif action == Action.DRAFT:
-            after, step, text = _write(workspace, completion)
-        else:
-            after, step, text = _rewrite(workspace, completion)
-        return after, replace(step, **_claims(after)), text
+    def _retrieve(self, workspace: Workspace) -> Effect:
+        """The next rung; what was checked or compared may be so again, with more."""
+        payload, rungs = workspace.task.payload, _memory(workspace).rungs + 1
+        added = payload["ladder"][rungs - 1]
+        passages = tuple(_shown(workspace.task, number) for number in added)
+        facts = sum(len(payload["notes"][n - 1]["sentences"]) for n in added)
+        after = replace(
+            workspace,
+            extra=_memory(workspace)._replace(rungs=rungs),
+            passages=(*workspace.passages, *passages),
+            checked=False,
+            tested=False,
+            findings=workspace.findings + facts,
+        )
+        step = ProcessStep(
+            "retrieve",
+            arguments=f"{payload['subject']} #{rungs}",
+            new_facts=facts,
+            gathers_evidence=True,
+        )
+        return after, step, "\n".join(passages)
+
+    def _call_tool(self, workspace: Workspace) -> Effect:
+        """Cross-checks each line with the notes in hand; a fault is a contradiction."""
+        hand = _hand(workspace)
+        faulty = rubric.contradicted(workspace.task, workspace.draft or "", hand)
+        after = replace(
+            _with_faults(workspace, faulty, fresh=not workspace.checked),
+            tested=True,
+            support=1 - len(faulty) / NUM_SECTIONS,
+        )
+        step = ProcessStep(
+            "call-tool",
+            arguments=f"{workspace.draft} in {hand}",
+            gathers_evidence=True,
+            tool_valid=True,
+            verify_failed=bool(faulty),
+        )
+        text = f"not confirmed: {', '.join(faulty)}"
+        return after, step, text if faulty else "all lines confirmed"
+
+    def _write(
+        self, workspace: Workspace, action: int, completion: Completion
+    ) -> Effect:
+        write = _draft if action == Action.DRAFT else _rewrite
+        after, shown = write(workspace, completion.text)
+        step = ProcessStep(
+            "",
+            arguments="\n".join(shown),
+            error=completion.status not in USABLE,
+            revises=action == Action.REVISE,
+        )
+        return after, step, after.draft or ""
+
+    def _check(self, workspace: Workspace) -> Effect:
+        """The public rubric; sections with a missing item are at fault."""
+        missing = rubric.missing_items(
+            workspace.task, workspace.draft, _hand(workspace)
+        )
+        faulty = tuple(dict.fromkeys(item.split(": ")[1] for item in missing))
+        found = _with_faults(workspace, faulty, fresh=not workspace.tested)
+        after, step = checked(found, missing, len(rubric.PUBLIC) * NUM_SECTIONS)
+        return after, step, f"missing: {', '.join(missing) or 'nothing'}"
+
+    def _claims(self, workspace: Workspace) -> dict[str, int]:
+        lines = rubric.parse_draft(workspace.draft or "")
+        cited = [line for line in lines if line.source in _hand(workspace)]
+        return {"claims": len(lines), "evidence": len(cited)}
 
 
-def _observe(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    step = ProcessStep("observe", arguments=w.task.key, new_facts=1)
-    return replace(w, observed=True), step, w.task.prompt
+def _draft(w: Workspace, text: str) -> tuple[Workspace, tuple[str, ...]]:
+    """The executor's lines, cited, become the draft. Gives what it was shown, too."""
+    draft = _cited(w, rubric.parse_draft(f"{_first_label(w)}{text}"))
+    return w.with_draft(draft, revises=False), w.passages
 
 
-def _retrieve(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    """The next rung; what was checked or compared may be so again, with more notes."""
-    memory = _memory(w)._replace(rungs=_memory(w).rungs + 1)
-    added = w.task.payload["ladder"][memory.rungs - 1]
-    passages = tuple(_shown(w.task, number) for number in added)
-    facts = sum(len(w.task.payload["notes"][n - 1]["sentences"]) for n in added)
-    after = replace(
-        w,
-        extra=memory,
-        passages=(*w.passages, *passages),
-        checked=False,
-        tested=False,
-        findings=w.findings + facts,
-    )
-    step = ProcessStep(
-        "retrieve",
-        arguments=f"{w.task.payload['subject']} #{memory.rungs}",
-        new_facts=facts,
-        gathers_evidence=True,
-    )
-    return after, step, "\n".join(passages)
-
-
-def _write(w: Workspace, completion: Completion) -> tuple[Workspace, ProcessStep, str]:
-    """The executor's lines, cited, become the draft."""
-    lines = rubric.parse_draft(f"{_first_label(w)}{completion.text}")
-    draft = _cited(w, lines)
-    step = ProcessStep(
-        "", arguments="\n".join(w.passages), error=completion.status not in USABLE
-    )
-    return w.with_draft(draft, revises=False), step, draft
-
-
-def _rewrite(
-    w: Workspace, completion: Completion
-) -> tuple[Workspace, ProcessStep, str]:
+def _rewrite(w: Workspace, text: str) -> tuple[Workspace, tuple[str, ...]]:
     """The executor's line takes the place of the one at fault; the others stay."""
     section, memory = _section(w) or "", _memory(w)
-    line = rubric.parse_draft(f"- {section}:{completion.text}")[0]
+    line = rubric.parse_draft(f"- {section}:{text}")[0]
     kept = {line.section: line for line in rubric.parse_draft(w.draft or "")}
     wanted = w.task.payload["sections"]
     lines = {**{s: kept[s] for s in wanted if s in kept}, section: line}
     draft = _cited(w, [lines[s] for s in wanted if s in lines])
     memory = memory._replace(faulty=(), asked=(*memory.asked, (memory.rungs, section)))
-    step = ProcessStep(
-        "",
-        arguments="\n".join((*_trusted(w, section), section)),
-        error=completion.status not in USABLE,
-        revises=True,
-    )
-    return replace(w.with_draft(draft, revises=True), extra=memory), step, draft
-
-
-def _compare(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    """Cross-checks each line with the notes in hand; a fault is a contradiction."""
-    faulty = rubric.contradicted(w.task, w.draft or "", _hand(w))
-    after = replace(
-        _with_faults(w, faulty, fresh=not w.checked),
-        tested=True,
-        support=1 - len(faulty) / NUM_SECTIONS,
-    )
-    step = ProcessStep(
-        "call-tool",
-        arguments=f"{w.draft} in {_hand(w)}",
-        gathers_evidence=True,
-        tool_valid=True,
-        verify_failed=bool(faulty),
-    )
-    text = f"not confirmed: {', '.join(faulty)}" if faulty else "all lines confirmed"
-    return after, step, text
-
-
-def _check(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    """The public rubric; sections with a missing item are at fault."""
-    missing = rubric.missing_items(w.task, w.draft, _hand(w))
-    coverage = 1 - len(missing) / (len(rubric.PUBLIC) * NUM_SECTIONS)
-    faulty = tuple(dict.fromkeys(item.split(": ")[1] for item in missing))
-    after = replace(
-        _with_faults(w, faulty, fresh=not w.tested),
-        checked=True,
-        coverage=coverage,
-        missing_share=1 - coverage,
-    )
-    step = ProcessStep(
-        "check", arguments=w.draft or "", coverage=coverage, missing=missing
-    )
-    return after, step, f"missing: {', '.join(missing) or 'nothing'}"
-
-
-def _submit(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    return w, ProcessStep("submit", arguments=w.draft or ""), w.draft or ""
+    after = replace(w.with_draft(draft, revises=True), extra=memory)
+    return after, (*_trusted(w, section), section)
 
 
 def _with_faults(w: Workspace, faulty: Sequence[str], *, fresh: bool) -> Workspace:
@@ -249,12 +222,6 @@ def _with_faults(w: Workspace, faulty: Sequence[str], *, fresh: bool) -> Workspa
         feedback=Feedback(f"at fault: {', '.join(ordered)}", failed=bool(ordered)),
         extra=_memory(w)._replace(faulty=ordered),
     )
-
-
-def _claims(w: Workspace) -> dict[str, Any]:
-    lines = rubric.parse_draft(w.draft or "")
-    cited = [line for line in lines if line.source in _hand(w)]
-    return {"claims": len(lines), "evidence": len(cited)}
 
 
 def _memory(w: Workspace) -> Memory:

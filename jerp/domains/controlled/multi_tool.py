@@ -17,13 +17,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from jerp.bridge.executor import Completion, Message, Request, Sampling
-from jerp.domains.base import ControlledDomain, Feedback, Workspace
+from jerp.domains.base import ControlledDomain, Effect, Feedback, Workspace
 from jerp.domains.controlled import multi_tool_rubric as rubric
+from jerp.domains.controlled.criteria import check_scores, weighted
 from jerp.domains.controlled.multi_tool_calculator import calculate, decimal
 from jerp.domains.controlled.multi_tool_table import query, select
 from jerp.domains.controlled.multi_tool_tasks import arithmetic, begin, generate, line
 from jerp.harness.actions import Action
-from jerp.records import Criterion, ProcessStep, Task, Verdict
+from jerp.records import ProcessStep, Task, Verdict
 
 __all__ = ["MultiToolDomain"]
 
@@ -115,10 +116,7 @@ class MultiToolDomain(ControlledDomain):
             converted=hand.converted,
             calculated=workspace.tested and in_order,
         )
-        criteria = tuple(
-            Criterion(name, score[name], weight, public=name in rubric.PUBLIC)
-            for name, weight in rubric.WEIGHTS.items()
-        )
+        criteria = weighted(score, rubric.WEIGHTS, rubric.PUBLIC)
         return Verdict(criteria, success=bool(score["correct"]))
 
     def _may_retrieve(self, workspace: Workspace) -> bool:
@@ -128,64 +126,69 @@ class MultiToolDomain(ControlledDomain):
         calculates = workspace.draft is not None and not workspace.tested
         return calculates or (workspace.observed and not _hand(workspace).converted)
 
-    def _act(
-        self, workspace: Workspace, action: int, completion: Completion | None
-    ) -> tuple[Workspace, ProcessStep, str]:
-        act = {
-            Action.OBSERVE: _observe,
-            Action.RETRIEVE: _retrieve,
-            Action.CALL_TOOL: _call_tool,
-            Action.CHECK: _check,
-            Action.SUBMIT: _submit,
-        }
-        if completion is not None:
-            after, step, text = _write(workspace, action, completion)
+    def _retrieve(self, workspace: Workspace) -> Effect:
+        after = _with_hand(workspace, noted=True)
+        step = ProcessStep(
+            "retrieve", arguments="worksheet", new_facts=1, gathers_evidence=True
+        )
+        return after, step, _example(workspace.task, 0)
+
+    def _call_tool(self, workspace: Workspace) -> Effect:
+        """The calculator on a draft it has not seen, else the table, the converter."""
+        if workspace.draft is not None and not workspace.tested:
+            return _calculate(workspace, workspace.draft)
+        payload = workspace.task.payload
+        if _hand(workspace).rows:
+            after = _with_hand(workspace, converted=True)
+            arguments = " to ".join(payload["units"])
         else:
-            after, step, text = act[Action(action)](workspace)
-        return after, replace(step, **_claims(after)), text
+            columns, items = payload["columns"], payload["items"]
+            rows = tuple(select(columns, payload["rows"], items))
+            after = _with_hand(workspace, rows=rows)
+            arguments = f"{query(columns, len(items))}: {', '.join(items)}"
+        step = ProcessStep(
+            "call-tool",
+            arguments=arguments,
+            new_facts=len(payload["items"]),
+            gathers_evidence=True,
+            tool_valid=True,
+        )
+        return after, step, "\n".join(_rows(after))
+
+    def _write(
+        self, workspace: Workspace, action: int, completion: Completion
+    ) -> Effect:
+        """The harness's beginning and the arithmetic that the completion leads with."""
+        revises = action == Action.REVISE
+        payload, ask = workspace.task.payload, _ask(workspace)
+        draft = arithmetic(payload, begin(payload) + completion.text)
+        after = replace(
+            workspace.with_draft(draft, revises=revises),
+            extra=_hand(workspace)._replace(asked=ask),
+        )
+        step = ProcessStep(
+            "", arguments=f"{ask}", error=completion.status != "ok", revises=revises
+        )
+        return after, step, draft
+
+    def _check(self, workspace: Workspace) -> Effect:
+        task, hand = workspace.task, _hand(workspace)
+        score = rubric.public_scores(
+            task, workspace.draft, hand.rows, converted=hand.converted
+        )
+        return check_scores(workspace, score, _example(task, 1))
+
+    def _claims(self, workspace: Workspace) -> dict[str, int]:
+        """One claim, the value; its evidence is that all its numbers are in hand."""
+        draft = workspace.draft
+        if not draft:
+            return {}
+        return {"claims": 1, "evidence": int(_known_share(workspace, draft) == 1)}
 
 
-def _observe(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    step = ProcessStep("observe", arguments=w.task.key, new_facts=1)
-    return replace(w, observed=True), step, w.task.prompt
-
-
-def _retrieve(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    after = _with_hand(w, noted=True)
-    step = ProcessStep(
-        "retrieve", arguments="worksheet", new_facts=1, gathers_evidence=True
-    )
-    return after, step, _example(w.task, 0)
-
-
-def _call_tool(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    """The calculator on a draft it has not seen, else the table, then the converter."""
-    if w.draft is not None and not w.tested:
-        return _calculate(w, w.draft)
-    hand, payload = _hand(w), w.task.payload
-    if hand.rows:
-        after = _with_hand(w, converted=True)
-        arguments = " to ".join(payload["units"])
-    else:
-        columns, items = payload["columns"], payload["items"]
-        rows = tuple(select(columns, payload["rows"], items))
-        after = _with_hand(w, rows=rows)
-        arguments = f"{query(columns, len(items))}: {', '.join(items)}"
-    step = ProcessStep(
-        "call-tool",
-        arguments=arguments,
-        new_facts=len(payload["items"]),
-        gathers_evidence=True,
-        tool_valid=True,
-    )
-    return after, step, "\n".join(_rows(after))
-
-
-def _calculate(w: Workspace, draft: str) -> tuple[Workspace, ProcessStep, str]:
+def _calculate(w: Workspace, draft: str) -> Effect:
     """Value or error; an error asks for a revision. Says which numbers are known."""
-    hand, result = _hand(w), calculate(draft)
-    known = rubric.known_share(w.task, draft, hand.rows, converted=hand.converted)
-    feedback = w.feedback
+    result, feedback = calculate(draft), w.feedback
     if result.error:
         feedback = Feedback(_example(w.task, 1), failed=True)
     step = ProcessStep(
@@ -195,62 +198,14 @@ def _calculate(w: Workspace, draft: str) -> tuple[Workspace, ProcessStep, str]:
         verify_failed=bool(result.error),
         tool_valid=not result.error,
     )
+    known = _known_share(w, draft)
     after = replace(w, tested=True, support=known, feedback=feedback)
     return after, step, result.error or _shown(result.value)
 
 
-def _write(
-    w: Workspace, action: int, completion: Completion
-) -> tuple[Workspace, ProcessStep, str]:
-    """The harness's beginning and the arithmetic that the completion leads with."""
-    revises = action == Action.REVISE
-    payload = w.task.payload
-    draft = arithmetic(payload, begin(payload) + completion.text)
-    ask = _ask(w)
-    after = replace(
-        w.with_draft(draft, revises=revises), extra=_hand(w)._replace(asked=ask)
-    )
-    step = ProcessStep(
-        "",
-        arguments=f"{ask}",
-        error=completion.status != "ok",
-        revises=revises,
-    )
-    return after, step, draft
-
-
-def _check(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    """The public criteria; a failure becomes the hint of a revision."""
+def _known_share(w: Workspace, draft: str) -> float:
     hand = _hand(w)
-    score = rubric.public_scores(w.task, w.draft, hand.rows, converted=hand.converted)
-    missing = tuple(name for name in rubric.PUBLIC if not score[name])
-    coverage = 1 - len(missing) / len(rubric.PUBLIC)
-    hint = _example(w.task, 1) if missing else ""
-    after = replace(
-        w,
-        checked=True,
-        feedback=Feedback(hint, failed=bool(missing)),
-        coverage=coverage,
-        missing_share=1 - coverage,
-    )
-    step = ProcessStep(
-        "check", arguments=w.draft or "", coverage=coverage, missing=missing
-    )
-    text = f"missing: {', '.join(missing)}. {hint}" if missing else "nothing missing"
-    return after, step, text
-
-
-def _submit(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    return w, ProcessStep("submit", arguments=w.draft or ""), w.draft or ""
-
-
-def _claims(w: Workspace) -> dict[str, Any]:
-    """One claim, the value; its evidence is that all its numbers are in hand."""
-    if not w.draft:
-        return {}
-    hand = _hand(w)
-    known = rubric.known_share(w.task, w.draft, hand.rows, converted=hand.converted)
-    return {"claims": 1, "evidence": int(known == 1)}
+    return rubric.known_share(w.task, draft, hand.rows, converted=hand.converted)
 
 
 def _hand(w: Workspace) -> Hand:

@@ -17,7 +17,8 @@ from typing import ClassVar
 import numpy as np
 
 from jerp.bridge.executor import Completion, Message, Request, Sampling
-from jerp.domains.base import ControlledDomain, Feedback, Workspace
+from jerp.domains.base import ControlledDomain, Effect, Feedback, Workspace
+from jerp.domains.controlled.criteria import checked, weighted
 from jerp.domains.controlled.planning_schedule import (
     late_jobs,
     parse_order,
@@ -27,7 +28,7 @@ from jerp.domains.controlled.planning_schedule import (
 )
 from jerp.domains.controlled.planning_tasks import generate
 from jerp.harness.actions import Action
-from jerp.records import Criterion, ProcessStep, Task, Verdict
+from jerp.records import ProcessStep, Task, Verdict
 
 __all__ = ["WEIGHTS", "PlanningDomain"]
 
@@ -101,10 +102,8 @@ class PlanningDomain(ControlledDomain):
         in_time = rules and order is not None and not late_jobs(task.payload, order)
         form = rules and order is not None and _is_plain(artefact or "", len(order))
         held = {"feasible": in_time, "rules": rules, "form": form}
-        criteria = tuple(
-            Criterion(name, float(held[name]), weight, public=name in ("rules", "form"))
-            for name, weight in WEIGHTS.items()
-        )
+        scores = {name: float(holds) for name, holds in held.items()}
+        criteria = weighted(scores, WEIGHTS, public=("rules", "form"))
         return Verdict(criteria, success=bool(in_time))
 
     def _may_retrieve(self, workspace: Workspace) -> bool:
@@ -114,43 +113,64 @@ class PlanningDomain(ControlledDomain):
     def _may_call_tool(self, workspace: Workspace) -> bool:
         return workspace.observed and not workspace.tested
 
-    def _act(
-        self, workspace: Workspace, action: int, completion: Completion | None
-    ) -> tuple[Workspace, ProcessStep, str]:
-        if completion is not None:
-            return _write(workspace, action, completion)
-        act = {
-            Action.OBSERVE: _observe,
-            Action.RETRIEVE: _retrieve,
-            Action.CALL_TOOL: _sort if workspace.draft is None else _simulate,
-            Action.CHECK: _check,
-            Action.SUBMIT: _submit,
-        }
-        return act[Action(action)](workspace)
+    def _observe(self, workspace: Workspace) -> Effect:
+        rules = workspace.task.payload["words"]
+        findings = workspace.findings + len(rules)
+        after = replace(workspace, observed=True, findings=findings)
+        step = ProcessStep(
+            "observe", arguments=workspace.task.key, new_facts=len(rules)
+        )
+        return after, step, " ".join(rules)
+
+    def _retrieve(self, workspace: Workspace) -> Effect:
+        """The sheet: hours of each job, crews, deadlines."""
+        plan = workspace.task.payload
+        hours = ", ".join(f"{job} {plan['hours'][job]}" for job in plan["jobs"])
+        due = [f" End {job} by hour {hour}." for job, hour in plan["deadlines"].items()]
+        sheet = f"Hours: {hours}. Crews: {plan['crews']}.{''.join(due)}"
+        facts = len(plan["jobs"]) + 1 + len(due)
+        after = replace(
+            workspace,
+            passages=(sheet,),
+            tested=False,
+            findings=workspace.findings + facts,
+        )
+        step = ProcessStep(
+            "retrieve", arguments="sheet", new_facts=facts, gathers_evidence=True
+        )
+        return after, step, sheet
+
+    def _call_tool(self, workspace: Workspace) -> Effect:
+        return _sort(workspace) if workspace.draft is None else _simulate(workspace)
+
+    def _write(
+        self, workspace: Workspace, action: int, completion: Completion
+    ) -> Effect:
+        draft = completion.text.strip()
+        revises = action == Action.REVISE
+        found = "" if workspace.feedback is None else workspace.feedback.text
+        step = ProcessStep(
+            "write",
+            arguments="\n".join((*workspace.passages, found)),
+            error=completion.status != "ok",
+            revises=revises,
+        )
+        after = workspace.with_draft(draft, revises=revises)
+        return replace(after, extra=_ask(workspace)), step, draft
+
+    def _check(self, workspace: Workspace) -> Effect:
+        """The rules alone; names the first that is broken."""
+        plan = workspace.task.payload
+        order = parse_order(plan["jobs"], workspace.draft or "")
+        broken = plan["rules"] if order is None else rules_broken(plan, order)
+        missing = tuple(f"{first} before {then}" for first, then in broken)
+        found = _finding(workspace) or workspace.feedback or Feedback("", failed=False)
+        told = replace(workspace, feedback=found)
+        after, step = checked(told, missing, len(plan["rules"]))
+        return after, step, found.text or "no rule is broken"
 
 
-def _observe(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    rules = w.task.payload["words"]
-    after = replace(w, observed=True, findings=w.findings + len(rules))
-    step = ProcessStep("observe", arguments=w.task.key, new_facts=len(rules))
-    return after, step, " ".join(rules)
-
-
-def _retrieve(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    """The sheet: hours of each job, crews, deadlines."""
-    plan = w.task.payload
-    hours = ", ".join(f"{job} {plan['hours'][job]}" for job in plan["jobs"])
-    due = [f" End {job} by hour {hour}." for job, hour in plan["deadlines"].items()]
-    sheet = f"Hours: {hours}. Crews: {plan['crews']}.{''.join(due)}"
-    facts = len(plan["jobs"]) + 1 + len(due)
-    after = replace(w, passages=(sheet,), tested=False, findings=w.findings + facts)
-    step = ProcessStep(
-        "retrieve", arguments="sheet", new_facts=facts, gathers_evidence=True
-    )
-    return after, step, sheet
-
-
-def _sort(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+def _sort(w: Workspace) -> Effect:
     """Sorts the rules by what they build on and, with the sheet, by the deadline."""
     step = ProcessStep(
         "call-tool", arguments=f"sort {len(w.passages)}", new_facts=1, tool_valid=True
@@ -178,23 +198,7 @@ def _rules(w: Workspace) -> str:
     return f"Rules: {', '.join(f'{first} before {then}' for first, then in rules)}"
 
 
-def _write(
-    w: Workspace, action: int, completion: Completion
-) -> tuple[Workspace, ProcessStep, str]:
-    """What the executor wrote becomes the draft, whatever its status."""
-    draft = completion.text.strip()
-    revises = action == Action.REVISE
-    found = "" if w.feedback is None else w.feedback.text
-    step = ProcessStep(
-        "write",
-        arguments="\n".join((*w.passages, found)),
-        error=completion.status != "ok",
-        revises=revises,
-    )
-    return replace(w.with_draft(draft, revises=revises), extra=_ask(w)), step, draft
-
-
-def _simulate(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
+def _simulate(w: Workspace) -> Effect:
     """The schedule of the draft; a broken rule or a late job is a failure."""
     plan = w.task.payload
     order = parse_order(plan["jobs"], w.draft or "")
@@ -220,33 +224,6 @@ def _simulate(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
     )
     problem = "all in time" if feedback is None else feedback.text
     return after, step, f"{shown or 'no schedule'}; {problem}"
-
-
-def _check(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    """The rules alone; names the first that is broken."""
-    plan = w.task.payload
-    order = parse_order(plan["jobs"], w.draft or "")
-    broken = plan["rules"] if order is None else rules_broken(plan, order)
-    coverage = 1 - len(broken) / len(plan["rules"])
-    feedback = _finding(w)
-    missing = tuple(f"{first} before {then}" for first, then in broken)
-    if feedback is None:
-        feedback = w.feedback or Feedback("", failed=False)
-    after = replace(
-        w,
-        checked=True,
-        feedback=feedback,
-        coverage=coverage,
-        missing_share=1 - coverage,
-    )
-    step = ProcessStep(
-        "check", arguments=w.draft or "", coverage=coverage, missing=missing
-    )
-    return after, step, feedback.text or "no rule is broken"
-
-
-def _submit(w: Workspace) -> tuple[Workspace, ProcessStep, str]:
-    return w, ProcessStep("submit", arguments=w.draft or ""), w.draft or ""
 
 
 def _finding(w: Workspace) -> Feedback | None:

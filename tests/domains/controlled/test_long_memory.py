@@ -277,7 +277,7 @@ def test_a_random_word_of_the_passages_earns_next_to_nothing(tasks, choose):
 
 
 def test_another_domains_workspace_is_refused():
-    with pytest.raises(TypeError, match=r"expected a Hand, got \(1, 2\)"):
+    with pytest.raises(TypeError, match=r"a Memory of passages, got \(1, 2\)"):
         DOMAIN.legal(replace(play(O), extra=(1, 2)))
 
 

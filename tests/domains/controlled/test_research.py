@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from jerp.bridge.executor import Completion
+from jerp.domains.controlled.cited_answer import Memory
 from jerp.domains.controlled.cited_rubric import (
     MAX_WORDS,
     PUBLIC,
     WEIGHTS,
     parse_draft,
 )
-from jerp.domains.controlled.research import Memory, ResearchDomain
+from jerp.domains.controlled.research import ResearchDomain
 from jerp.domains.explore import explore
 from jerp.harness.actions import NUM_ACTIONS, Action
 from jerp.harness.state import NUM_FEATURES
