@@ -22,7 +22,7 @@ import tyro
 from rich.console import Console
 
 from experiments.harness_control.config import GENERATOR_SEEDS, SIZES
-from experiments.harness_control.domains import NUM_TASKS, make_domain
+from experiments.harness_control.domains import DOMAINS, NUM_TASKS, make_domain
 from experiments.harness_control.executors import (
     RECORDED,
     OpenExecutor,
@@ -30,7 +30,7 @@ from experiments.harness_control.executors import (
 )
 from jerp.bridge.store import compact
 from jerp.domains.explore import TaskReach, explore
-from jerp.errors import JerpError
+from jerp.errors import ConfigError, JerpError, UnknownNameError
 
 __all__ = ["Record", "main"]
 
@@ -50,6 +50,15 @@ class Record:
     out: Path
     num_tasks: int = NUM_TASKS
     batch: int = 50
+
+    def __post_init__(self):
+        if self.domain not in DOMAINS:
+            raise UnknownNameError("domain", self.domain, DOMAINS)
+        for name in ("num_tasks", "batch"):
+            if getattr(self, name) < 1:
+                raise ConfigError(
+                    f"{name}: expected at least 1, got {getattr(self, name)}"
+                )
 
 
 def main(record: Record, console: Console) -> None:
