@@ -11,13 +11,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from jerp.estimators.overlap import explain_refusal
-from jerp.estimators.policy_value import METHODS, evaluate_policies
 from jerp.models.controller import log_probs
 from jerp.runs.harness.arms import Arm
-from jerp.trajectory import Trajectory, valid_episodes
+from jerp.runs.ope.predict import predict
+from jerp.trajectory import Trajectory
 from jerp.typing import Key
 
 __all__ = ["predict_arms"]
@@ -34,9 +32,11 @@ def predict_arms(
       arms: learned ones, their parameters one entry a training seed.
 
     Returns:
-      By arm one prediction a training seed: `effective_sample_size`, `refusal` in words
-      (empty for none) and `methods`, by method `point`, `low`, `high` and `lower_bound`
-      of the value, NaN where refused.
+      By arm one prediction a training seed, as `jerp.runs.ope.predict.predict` makes
+      them: what `jerp ope` says of the controller, with other random numbers.
+
+    Raises:
+      InputError: see `jerp.runs.ope.predict.predict`.
     """
     # Those trained with values have layers besides, which no probability needs.
     policies = [
@@ -45,40 +45,9 @@ def predict_arms(
         for params in arm.params
     ]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
-    tasks, task_id = np.unique(np.asarray(buffer.task_id), return_inverse=True)
-    features = jnp.asarray(buffer.observation)
-    found = evaluate_policies(
-        key,
-        jnp.concatenate([features, jnp.ones((*features.shape[:2], 1))], axis=-1),
-        buffer.action,
-        buffer.reward,
-        buffer.log_prob,
-        _log_probs(stacked, features, jnp.asarray(buffer.legal)),
-        buffer.mask & valid_episodes(buffer)[:, None],
-        task_id.astype(np.int32),
-        num_tasks=len(tasks),
-    )
-    found = jax.device_get(found)
-    rows = iter(range(len(policies)))
-    return {arm.name: [_row(found, next(rows)) for _ in arm.params] for arm in arms}
+    features, legal = jnp.asarray(buffer.observation), jnp.asarray(buffer.legal)
+    rows = iter(predict(key, buffer, _log_probs(stacked, features, legal)))
+    return {arm.name: [next(rows) for _ in arm.params] for arm in arms}
 
 
 _log_probs = jax.jit(jax.vmap(log_probs, in_axes=(0, None, None)))
-
-
-def _row(found: Any, row: int) -> dict[str, Any]:
-    """The numbers of one controller."""
-    overlap = jax.tree.map(lambda leaf: leaf[row], found.overlap)
-    methods = {
-        method: {
-            name: float(getattr(found.estimates[method], name)[row])
-            for name in ("point", "low", "high", "lower_bound")
-        }
-        for method in METHODS
-    }
-    reason = int(found.estimates[METHODS[0]].reason[row])
-    return {
-        "effective_sample_size": float(overlap.effective_sample_size),
-        "refusal": explain_refusal(reason, overlap),
-        "methods": methods,
-    }

@@ -5,7 +5,7 @@ Every table says which executor it rests on and its sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -51,11 +51,11 @@ def render_tables(results: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def prediction_table(name: str, predictions: Mapping[str, Any]) -> RenderableType:
-    """What is predicted of a domain's controllers, before any is evaluated.
+    """What is predicted of a domain's controllers, before any is evaluated, or why not.
 
     Args:
       name: of the domain.
-      predictions: by arm one prediction a training seed.
+      predictions: by arm one prediction a training seed, see `predict_arms`.
     """
     first = next(iter(predictions.values()))
     header = ("arm", "ESS", *first[0]["methods"])
@@ -65,7 +65,16 @@ def prediction_table(name: str, predictions: Mapping[str, Any]) -> RenderableTyp
         cells = [_predicted(seeds, method) for method in first[0]["methods"]]
         rows.append((ARM_LABELS[arm], number(size, 0), *cells))
     title = f"{name}: Q predicted from the buffer alone, mean of {len(first)} seeds"
-    return _titled(title, _table(header, rows))
+    return _titled(title, _table(header, rows), "\n".join(_reasons(predictions)))
+
+
+def _reasons(predictions: Mapping[str, Any]) -> Iterator[str]:
+    """Of every arm with a refused controller the first reason."""
+    for arm, seeds in predictions.items():
+        found = [said["refused"] for seed in seeds for said in seed["methods"].values()]
+        reasons = list(filter(None, found))
+        if reasons:
+            yield f"{ARM_LABELS[arm]}, refused: {reasons[0]}"
 
 
 def _predicted(seeds: Iterable[Mapping[str, Any]], method: str) -> str:

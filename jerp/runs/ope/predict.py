@@ -44,11 +44,11 @@ def predict(
       **settings: further keywords of `jerp.evaluate_policies`.
 
     Returns:
-      One JSON-able dict a controller: `methods`, by name `point`, `low`, `high`,
-      `lower_bound`, `gain` (over the behaviour: `point`, `low`, `high`) and `refused`,
-      the reason in words or None; `effective_sample_size`; `overlap`; `behaviour`
-      (mean return: `point`, `low`, `high`); `episodes`, `excluded`, `tasks`. What is
-      undefined is None.
+      One JSON-able dict a controller: `methods`, in the order given, by name `point`,
+      `low`, `high`, `lower_bound`, `gain` (over the behaviour: `point`, `low`, `high`)
+      and `refused`, the reason in words or None; `effective_sample_size`; `overlap`;
+      `behaviour` (mean return: `point`, `low`, `high`); `episodes`, `excluded`,
+      `tasks`. What is undefined is None.
 
     Raises:
       InputError: no behaviour probabilities, or no valid episode.
@@ -74,7 +74,8 @@ def predict(
         **settings,
     )
     found = jax.device_get(found)
-    return [_plain(found, row) for row in range(np.shape(target_log_probs)[0])]
+    rows = range(np.shape(target_log_probs)[0])
+    return [_plain(found, methods, row) for row in rows]
 
 
 def _basis(features: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -86,7 +87,9 @@ def _basis(features: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return np.where(mask[..., None], scaled, 0).astype(np.float32)
 
 
-def _plain(found: PolicyEvaluation, row: int) -> dict[str, Any]:
+def _plain(
+    found: PolicyEvaluation, methods: tuple[str, ...], row: int
+) -> dict[str, Any]:
     overlap = jax.tree.map(lambda x: float(x[row]), found.overlap)
 
     def plain(e: OpeEstimate) -> dict[str, Any]:
@@ -103,7 +106,8 @@ def _plain(found: PolicyEvaluation, row: int) -> dict[str, Any]:
     log = found.behaviour
     return defined(
         {
-            "methods": {name: plain(e) for name, e in found.estimates.items()},
+            # A dict that jit returns is sorted.
+            "methods": {name: plain(found.estimates[name]) for name in methods},
             "effective_sample_size": overlap.effective_sample_size,
             "overlap": {
                 "supported_mass": overlap.supported_mass,

@@ -5,6 +5,7 @@ import numpy as np
 from jerp.runs.harness.arms import LEARNED_ARMS
 
 METHODS = ("ordinary", "doubly robust")
+TOO_FEW = "the 8 episodes weigh as much as 2.0 of this policy's own: log more"
 
 
 def plain(point, width=0.1, p=0.04):
@@ -34,9 +35,9 @@ def prediction(point, refused=()):
     return {
         "effective_sample_size": 100.0,
         "methods": {
-            m: {"point": None, "low": None, "high": None}
+            m: {"point": None, "low": None, "high": None, "refused": TOO_FEW}
             if m in refused
-            else plain(point)
+            else plain(point) | {"refused": None}
             for m in METHODS
         },
     }

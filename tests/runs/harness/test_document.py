@@ -13,7 +13,7 @@ from jerp.runs.harness.figures import write_figures
 from jerp.runs.harness.overall import overall
 from jerp.runs.harness.report import prediction_table, render_tables
 from jerp.storage.documents import defined
-from tests.runs.harness.made_results import two_domains
+from tests.runs.harness.made_results import TOO_FEW, two_domains
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +67,13 @@ def test_the_terminal_holds_every_number_within_its_width(results):
     assert row.split()[2:4] == ["6", "6"]
 
 
-def test_predictions_say_what_was_refused(results):
+def test_predictions_say_what_was_refused_and_why(results):
     text = shown(prediction_table("coding", results["domains"]["coding"]["prediction"]))
     row = next(line for line in text.splitlines() if line.startswith("AWR (traj"))
     assert row.split()[2:] == ["100", ".300", "refused"]
+    assert f"AWR (trajectory), refused: {TOO_FEW}" in " ".join(text.split())
+    text = shown(prediction_table("a", results["domains"]["research"]["prediction"]))
+    assert "refused" not in text
 
 
 def test_the_stand_in_executor_is_named(folder):
