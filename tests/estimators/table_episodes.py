@@ -21,6 +21,16 @@ WORLD = TableWorld(
 BEHAVIOUR = np.array([[0.5, 0.5], [0.25, 0.75], [0.5, 0.5]])
 TARGET = np.array([[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]])
 EVERY = all_episodes(WORLD, BEHAVIOUR)
+# Every episode as often as its chance says, to the nearest of 1,500; of these as many
+# as there are in EVERY: all tests have arrays of one shape, and programs in common.
+MANY = [e for chance, e in EVERY for _ in range(round(1500 * chance))]
+SOME = [MANY[i] for i in np.linspace(0, len(MANY) - 1, len(EVERY)).astype(int)]
+
+
+def stepped(episodes, policy=TARGET):
+    """The same episodes with states that tell the step, and the policy there."""
+    told = [[(3 * t + s, a, r) for t, (s, a, r) in enumerate(e)] for e in episodes]
+    return told, np.tile(policy, (HORIZON, 1))
 
 
 def arrays(episodes, target=TARGET, behaviour=BEHAVIOUR, poison=np.nan):

@@ -6,30 +6,22 @@ import pytest
 
 from jerp.errors import InputError
 from jerp.estimators.fitted_q import fitted_q_evaluation
-from tests.estimators.table_episodes import EVERY, HORIZON, TARGET, WORLD, arrays
+from tests.estimators.table_episodes import (
+    EVERY,
+    HORIZON,
+    SOME,
+    TARGET,
+    WORLD,
+    arrays,
+    stepped,
+)
 from tests.reference import ope as reference
 
 NAMES = ("features", "action", "reward", "target_log_probs", "mask")
 
 
-def often(chances, episodes):
-    """Episodes as often as their chance says, to the nearest of 1,500."""
-    times = np.round(1500 * np.array(chances)).astype(int)
-    return [e for e, n in zip(episodes, times, strict=True) for _ in range(n)]
-
-
-MANY = often(*zip(*EVERY, strict=True))
-SOME = MANY[::9]
-
-
 def fit(data, **settings):
     return fitted_q_evaluation(*(data[name] for name in NAMES), **settings)
-
-
-def stepped(episodes, target=TARGET):
-    """The same episodes with states that tell the step, and the target there."""
-    told = [[(3 * t + s, a, r) for t, (s, a, r) in enumerate(e)] for e in episodes]
-    return told, np.tile(target, (HORIZON, 1))
 
 
 def test_by_hand():

@@ -96,3 +96,43 @@ def fitted_q(episodes, target, horizon, counts=None, discount=1.0):
         q = np.where(number > 0, total / np.maximum(number, 1e-300), 0.0)
     first = [(target[e[0][0]] * q[e[0][0]]).sum() for e in episodes]
     return float(np.average(first, weights=counts)), q
+
+
+def policy_value(episodes, task_id, behaviour, target, method, horizon, **settings):
+    """By any method; the model of a task's episodes never saw its fold of tasks.
+
+    `settings`: `discount`, and `num_folds` for "doubly_robust"; task i is in fold
+    `i % num_folds`.
+    """
+    num_folds = settings.pop("num_folds", None)
+    if method == "fitted_q":
+        return fitted_q(episodes, target, horizon, **settings)[0]
+    if method != "doubly_robust":
+        policies = (episodes, behaviour, target)
+        return importance_sampling(*policies, method, horizon, **settings)
+    corrected = []
+    for fold in range(num_folds):
+        inside = [i for i, task in enumerate(task_id) if task % num_folds == fold]
+        outside = [i for i, task in enumerate(task_id) if task % num_folds != fold]
+        others = [episodes[i] for i in outside]
+        _, q = fitted_q(others, target, horizon, **settings)
+        own = [episodes[i] for i in inside]
+        corrected += [*doubly_robust(own, behaviour, target, q, **settings)]
+    return np.mean(corrected)
+
+
+def regressions(features, action, reward, mask, fold, num_actions, ridge):
+    """`{(fold left out or None, action): (inverse [F, F], rewarded [F])}`."""
+    size = features.shape[-1]
+    found = {}
+    for out in [*range(max(fold) + 1), None]:
+        for a in range(num_actions):
+            gram, rewarded = np.zeros((size, size)), np.zeros(size)
+            for e, t in zip(*np.nonzero(mask), strict=True):
+                if action[e, t] == a and fold[e] != out:
+                    x = np.float64(features[e, t])
+                    gram += np.outer(x, x)
+                    rewarded += x * reward[e, t]
+            added = ridge * np.trace(gram) / size
+            found[out, a] = np.linalg.inv(gram + added * np.eye(size)), rewarded
+    return found
