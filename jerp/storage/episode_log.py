@@ -133,8 +133,15 @@ class EpisodeLog:
         with self._guard:
             self._check_open()
             self._ended.append((steps, end))
-            if len(self._ended) >= self._shard_size:
+            if len(self._ended) < self._shard_size:
+                return
+            try:
                 self._write()
+            except BaseException:
+                # Whoever is told of a failure calls `end` again, or gives it up.
+                if self._ended:
+                    self._ended.pop()
+                raise
 
     def _write(self) -> None:
         """One more shard, of all that ended; the names of new tasks come first."""
@@ -143,8 +150,9 @@ class EpisodeLog:
         folder = self._folder
         if len(self._task_ids) != len(folder.meta.task_keys):
             keys = {str(i): key for key, i in self._task_ids.items()}
-            self._folder = replace(folder, meta=replace(folder.meta, task_keys=keys))
-            write_json(folder.folder / "meta.json", self._folder.meta.document())
+            meta = replace(folder.meta, task_keys=keys)
+            write_json(folder.folder / "meta.json", meta.document())
+            self._folder = replace(folder, meta=meta)
         trajectory = as_trajectory(
             self._ended,
             num_features=len(folder.meta.feature_names),
@@ -152,7 +160,14 @@ class EpisodeLog:
             version=self._version,
         )
         text = [[step.text for step in steps] for steps, _ in self._ended]
-        self._folder.write_shard(f"{self._next_shard:08d}", trajectory, text)
+        name = f"{self._next_shard:08d}"
+        is_taken = name in self._folder.shards()
+        try:
+            self._folder.write_shard(name, trajectory, text)
+        except StorageError:
+            # A flush of the folder can fail when the shard is whole and in its place.
+            if is_taken or name not in self._folder.shards():
+                raise
         self._ended = []
         self._next_shard += 1
 
@@ -242,7 +257,8 @@ class OpenEpisode:
         Raises:
           ConfigError: the episode is over or nothing was done, or an argument lacks.
           InputError: the score or the reward is out of range.
-          StorageError: the disk refuses; `end` may be called again.
+          StorageError: the disk refuses and this episode is not logged; `end` may be
+            called again.
         """
         self._check_going()
         end = LoggedEnd.checked(
