@@ -3,14 +3,16 @@
     <folder>/controller.json         layout, normalisation, training, support
     <folder>/controller.safetensors  the parameters
 
-The folder is complete or absent, belongs to no device and to no version of JAX, holds
-no code, and names the features and actions that the controller was trained on, so that
-it is never run on another layout by mistake. `docs/controllers.md` has every field.
+The folder is complete or absent, and read as one even while it is being replaced. It
+belongs to no device and to no version of JAX, holds no code, and names the features and
+actions that the controller was trained on, so that it is never run on another layout by
+mistake. `docs/controllers.md` has every field.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +22,7 @@ from jerp.errors import ConfigError, StorageError
 from jerp.models.acting import HarnessController
 from jerp.models.support import BufferSupport
 from jerp.storage.atomic import read_bytes
-from jerp.storage.documents import difference, plain, read_json, write_json
+from jerp.storage.documents import difference, plain, write_json
 from jerp.storage.folders import replaced_folder
 from jerp.storage.tensors import load_tree, save_tree
 
@@ -29,6 +31,7 @@ __all__ = ["SCHEMA_VERSION", "load_controller", "save_controller"]
 SCHEMA_VERSION = 1
 _FORMAT = "jerp controller"
 _DOCUMENT, _TENSORS = "controller.json", "controller.safetensors"
+_TRIES = 3
 
 
 def save_controller(folder: Path | str, controller: HarnessController) -> Path:
@@ -85,7 +88,7 @@ def load_controller(
       StorageError: files are missing, corrupt, of a newer jerp, or no controller's.
     """
     folder = Path(folder)
-    document = _read_document(folder)
+    document, params = _read(folder)
     layout = {
         "feature_names": feature_names,
         "feature_version": feature_version,
@@ -97,13 +100,6 @@ def load_controller(
         raise ConfigError(
             f"{folder} was trained on another layout: {found}. Train a controller on "
             "this layout, or load this one with the layout it names"
-        )
-    params, header = load_tree(folder / _TENSORS)
-    digest = hashlib.sha256(read_bytes(folder / _DOCUMENT)).hexdigest()
-    if header.get("document_sha256") != digest:
-        raise StorageError(
-            f"{folder / _DOCUMENT}: altered since it was written (checksum differs); "
-            "take the folder from where it was trained, or train again"
         )
     return _parse(folder, document, params)
 
@@ -128,17 +124,48 @@ def _describe(controller: HarnessController) -> dict[str, Any]:
     )
 
 
-def _read_document(folder: Path) -> dict[str, Any]:
-    """`controller.json`, once its format and version are known to be ours."""
+def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Document and parameters that were saved together, each file read once.
+
+    A folder that is replaced between the two is read again.
+    """
+    data = _document_bytes(folder)
+    for _ in range(_TRIES):
+        document = _checked_document(folder / _DOCUMENT, data)
+        params, header = load_tree(folder / _TENSORS)
+        if header.get("document_sha256") == hashlib.sha256(data).hexdigest():
+            return document, params
+        before, data = data, _document_bytes(folder)
+        if data == before:
+            break
+    raise StorageError(
+        f"{folder / _DOCUMENT}: altered since it was written (checksum differs); "
+        "unless something is replacing it right now, take the folder from where it "
+        "was trained, or train again"
+    )
+
+
+def _document_bytes(folder: Path) -> bytes:
     path = folder / _DOCUMENT
     if not path.exists():
         raise StorageError(
             f"{folder}: not a controller's folder (it has no {_DOCUMENT}); name one "
             "that `jerp train harness` made, such as RUN/DOMAIN/controllers/awr-0"
         )
-    document = read_json(path)
-    version = document.get("schema_version")
-    if document.get("format") != _FORMAT or not isinstance(version, int):
+    return read_bytes(path)
+
+
+def _checked_document(path: Path, data: bytes) -> dict[str, Any]:
+    """What `data` says, once its format and version are known to be ours."""
+    try:
+        document = json.loads(data)
+    except ValueError as error:
+        raise StorageError(
+            f"{path}: truncated or altered, not valid JSON ({error})"
+        ) from error
+    is_ours = isinstance(document, dict) and document.get("format") == _FORMAT
+    version = document.get("schema_version") if is_ours else None
+    if not isinstance(version, int):
         raise StorageError(f"{path}: not a controller's document")
     if version > SCHEMA_VERSION:
         raise StorageError(

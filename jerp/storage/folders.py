@@ -1,9 +1,12 @@
 """Folders that are replaced as a whole.
 
 A result of several files that belong together is written into a hidden folder beside
-its place, which then takes that place. A reader finds all the old files or all the new
-ones, whatever happens to the writer. What a killed writer left beside the place goes
-with the next success there.
+its place, which then takes that place: never half of it is there. To replace something
+takes two renames, as Python cannot exchange two folders in one. In the instant between
+them a reader finds nothing, and a writer killed right then leaves nothing in the place:
+old and new lie beside it, whole and hidden, until the next success there removes what
+dead writers left. A reader that opens one file after the other may get an old and a new
+one; what must belong together has to say so, as the files of a controller do.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ def replaced_folder(path: Path) -> Iterator[Path]:
     """A new folder that takes the place of `path` if the block ends without an error.
 
     What `path` held is then gone, so make sure first that nobody misses it. After an
-    error `path` is as it was.
+    error, though not after a kill, `path` is as it was.
 
     Raises:
       StorageError: the disk refuses, or `path` is a file.

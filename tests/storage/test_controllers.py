@@ -1,3 +1,4 @@
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from jerp.errors import ConfigError, StorageError
 from jerp.models.acting import HarnessController
 from jerp.models.support import BufferSupport
+from jerp.storage import controllers
 from jerp.storage.controllers import load_controller, save_controller
 from jerp.storage.tensors import load_tree, save_tree
 
@@ -178,3 +180,45 @@ def test_what_json_cannot_hold_leaves_nothing(tmp_path):
     with pytest.raises(StorageError, match="expected plain numbers"):
         save_controller(tmp_path / "c", replace(controller(), training={"x": np.nan}))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_before", "expected"),
+    [
+        ("read_bytes", True, "new"),
+        ("read_bytes", False, "new"),
+        ("load_tree", True, "new"),
+        ("load_tree", False, "old"),
+    ],
+)
+def test_a_controller_replaced_while_it_is_read_is_never_mixed(
+    folder, monkeypatch, moment, is_before, expected
+):
+    """Its replacement has other parameters and another normalisation."""
+    params = jax.tree.map(lambda x: x + np.float32(1), controller().params)
+    new = replace(controller(), params=params, mean=np.ones(3, np.float32))
+    real = getattr(controllers, moment)
+
+    def racing(path):
+        monkeypatch.setattr(controllers, moment, real)
+        if is_before:
+            save_controller(folder, new)
+            return real(path)
+        found = real(path)
+        save_controller(folder, new)
+        return found
+
+    monkeypatch.setattr(controllers, moment, racing)
+    assert_same(load_controller(folder), {"old": controller(), "new": new}[expected])
+
+
+def test_a_controller_that_never_rests_is_refused(folder, monkeypatch):
+    real, count = controllers.load_tree, itertools.count()
+
+    def racing(path):
+        save_controller(folder, replace(controller(), training={"n": next(count)}))
+        return real(path)
+
+    monkeypatch.setattr(controllers, "load_tree", racing)
+    with pytest.raises(StorageError, match="altered since it was written"):
+        load_controller(folder)

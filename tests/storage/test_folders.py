@@ -104,6 +104,34 @@ def test_what_a_killed_writer_left_goes_with_the_next_success(folder, killed):
     assert names_beside(folder) == {"results"}
 
 
+DIES_BETWEEN_RENAMES = """
+import os, pathlib, sys
+from jerp.storage import folders
+
+real, renames = os.replace, []
+
+def replace(*paths):
+    renames.append(paths)
+    if len(renames) == 2:
+        os._exit(9)
+    real(*paths)
+
+os.replace = replace
+with folders.replaced_folder(pathlib.Path(sys.argv[1])) as fresh:
+    (fresh / "new").write_text("new")
+"""
+
+
+def test_a_kill_between_the_renames_leaves_old_and_new_whole_beside(folder):
+    writer = subprocess.run([sys.executable, "-c", DIES_BETWEEN_RENAMES, folder])
+    assert writer.returncode == 9 and not folder.exists()
+    left = sorted(folder.parent.iterdir(), key=lambda path: len(path.name))
+    assert [content(path) for path in left] == [{"new": "new"}, {"old": "old"}]
+    with replaced_folder(folder) as fresh:
+        (fresh / "third").write_text("third")
+    assert names_beside(folder) == {"results"} and content(folder) == {"third": "third"}
+
+
 def test_the_folders_of_other_writers_stay(folder, killed):
     left = (
         killed(name="other") | killed(host="elsewhere") | killed(process=os.getppid())
