@@ -30,8 +30,9 @@ from jerp.estimators.fitted_q import FittedQ, fitted_q_evaluation
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.estimators.lower_bound import bernstein_lower_bound
 from jerp.estimators.marginal import marginal_horizon, marginal_k, saturation_horizon
-from jerp.estimators.ope import OpeTerms, doubly_robust, importance_sampling
+from jerp.estimators.ope import doubly_robust, importance_sampling
 from jerp.estimators.ope_summary import OpeEstimate, PolicyEvaluation
+from jerp.estimators.ope_terms import OpeTerms
 from jerp.estimators.overlap import (
     Overlap,
     Refusal,

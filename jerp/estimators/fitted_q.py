@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jerp.estimators.ope import OpeTerms
+from jerp.estimators.ope_terms import OpeTerms
 from jerp.estimators.regression import Regression, fits_of, regression
 from jerp.ops.checks import check_axes, check_settings, check_values
 from jerp.typing import Array, ArrayLike

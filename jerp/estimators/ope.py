@@ -15,10 +15,9 @@ from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
-from flax import struct
 
 from jerp.estimators.episode_weights import log_weights
-from jerp.estimators.resampling import weighted_mean
+from jerp.estimators.ope_terms import OpeTerms
 from jerp.ops.checks import (
     check_axes,
     check_choice,
@@ -27,32 +26,9 @@ from jerp.ops.checks import (
 )
 from jerp.typing import Array, ArrayLike
 
-__all__ = ["Kind", "OpeTerms", "doubly_robust", "importance_sampling"]
+__all__ = ["Kind", "doubly_robust", "importance_sampling"]
 
 Kind = Literal["ordinary", "weighted", "per_decision", "weighted_per_decision"]
-
-
-class OpeTerms(struct.PyTreeNode):
-    """What every episode adds to an estimate: a sum of K ratios of sums.
-
-        V(w) = sum_k (sum_e w_e n_ek) / (sum_e w_e d_ek)
-
-    Counting an episode w_e times, as a resample does, needs nothing else. A mean has
-    one term and denominators 1. Rows may be sums over the episodes of a task.
-
-    Attributes:
-      numerator: `[B, ..., K]` float32, n; 0 for rows that are no episode.
-      denominator: `[B, ..., K]` float32, d; 0 for rows that are no episode.
-    """
-
-    numerator: Array
-    denominator: Array
-
-    def value(self, weight: ArrayLike | None = None) -> Array:
-        """`[...]`, V(w); every episode once without `weight` `[B]`. NaN for 0 / 0."""
-        rows = self.numerator.shape[0]
-        weight = jnp.ones(rows) if weight is None else jnp.asarray(weight, jnp.float32)
-        return _value(self, weight)
 
 
 def importance_sampling(
@@ -209,13 +185,6 @@ def _doubly_robust(
     error = _discounted(reward + discount * after - q, mask, discount)
     corrected = v[:, 0] + jnp.sum(jnp.exp(log_weight) * error, axis=1)
     return _mean_of(corrected + poison, jnp.any(mask, axis=1))
-
-
-@jax.jit
-def _value(terms: OpeTerms, weight: Array) -> Array:
-    above = weighted_mean(terms.numerator, weight)
-    below = weighted_mean(terms.denominator, weight)
-    return jnp.sum(above / jnp.where(below == 0, jnp.nan, below), axis=-1)
 
 
 def _discounted(x: ArrayLike, mask: Array, discount: Array) -> Array:

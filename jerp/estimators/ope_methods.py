@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from jerp.errors import ConfigError
-from jerp.estimators.intervals import Method
 from jerp.ops.checks import check_choice
 from jerp.typing import ArrayLike
 
-__all__ = ["METHODS", "MODELLED", "NON_NEGATIVE", "LowerBound", "check_methods"]
+__all__ = ["METHODS", "MODELLED", "NON_NEGATIVE", "Limits", "LowerBound"]
+__all__ += ["check_methods"]
 
 LowerBound = Literal["bootstrap", "bernstein"]
+
+Limits = Literal["studentized", "percentile", "bca"]
+"""How an interval is read off the resamples: `jerp.estimators.studentized`, or as in
+`jerp.bootstrap_interval`."""
 
 METHODS = (
     "ordinary",
@@ -40,7 +44,7 @@ def check_methods(
       methods: of `METHODS`.
       features: None where there are none.
       lower_bound: of `LowerBound`.
-      interval: of `jerp.bootstrap_interval`.
+      interval: of `Limits`.
 
     Example:
       >>> check_methods(("ordinary",), None, "bernstein", "bca")
@@ -50,7 +54,7 @@ def check_methods(
     for name in methods:
         check_choice("method", name, METHODS)
     check_choice("lower_bound", lower_bound, get_args(LowerBound))
-    check_choice("interval", interval, get_args(Method))
+    check_choice("interval", interval, get_args(Limits))
     modelled = sorted({*methods} & {*MODELLED})
     if features is None and modelled:
         raise ConfigError(

@@ -11,15 +11,16 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from flax import struct
+from jax import lax
 
 from jerp.estimators.clusters import resampling_clusters
-from jerp.estimators.intervals import Method
 from jerp.estimators.lower_bound import bernstein_lower_bound
-from jerp.estimators.ope import OpeTerms
-from jerp.estimators.ope_methods import LowerBound
+from jerp.estimators.ope_methods import Limits, LowerBound
+from jerp.estimators.ope_terms import OpeTerms, less, value_and_error
 from jerp.estimators.overlap import Overlap, Refusal
 from jerp.estimators.quantiles import bca_levels, cluster_influence, quantile
 from jerp.estimators.resampling import jackknife, replicates
+from jerp.estimators.studentized import studentized_limits
 from jerp.records import Interval
 from jerp.typing import Array, ArrayLike, Key
 
@@ -67,7 +68,8 @@ def summarise(
     reason: Array,
     *,
     level: float,
-    interval: Method,
+    interval: Limits,
+    symmetric: tuple[bool, ...],
     lower_bound: LowerBound,
     truncation: ArrayLike,
     num_resamples: int,
@@ -80,7 +82,8 @@ def summarise(
       logged: of the returns, `[N, 1]`; denominators are numbers of episodes.
       reason: `[C]` int32, from `jerp.estimators.overlap.refusal`.
       level: see `evaluate_policies`, as the others.
-      interval: of `jerp.bootstrap_interval`.
+      interval: of `Limits`.
+      symmetric: of each method, whether "studentized" is.
       lower_bound: see `evaluate_policies`.
       truncation: of "bernstein".
       num_resamples: R.
@@ -93,8 +96,8 @@ def summarise(
       >>> one = jax.tree.map(lambda x: x[:, None], mean)
       >>> (e,), behaviour = summarise(
       ...     jax.random.key(0), (one,), mean, jnp.zeros(1, jnp.int32), level=0.95,
-      ...     interval="percentile", lower_bound="bootstrap", truncation=2.0,
-      ...     num_resamples=100,
+      ...     interval="percentile", symmetric=(False,), lower_bound="bootstrap",
+      ...     truncation=2.0, num_resamples=100,
       ... )
       >>> e.point.tolist(), e.low.tolist(), e.high.tolist(), float(behaviour.point)
       ([0.5], [0.0], [1.0], 0.5)
@@ -102,18 +105,19 @@ def summarise(
     values, episodes = (terms, logged), logged.denominator[:, 0]
     rows = jnp.arange(episodes.shape[0])
     clusters = resampling_clusters(rows, episodes > 0)
-    point = _values(values, (episodes > 0).astype(jnp.float32))
-    replicate = replicates(key, values, clusters, _values, num_resamples=num_resamples)
-    tails = jnp.array([(1 - level) / 2, (1 + level) / 2, 1 - level], jnp.float32)
-    if interval == "bca":
-        influence = cluster_influence(jackknife(values, clusters, _values), clusters)
-        tails = jax.vmap(bca_levels, (0, None, None, None))(
-            tails, point, replicate, influence
-        )
-    low, high, least = (
-        jnp.where(clusters.varies, x, jnp.nan)
-        for x in jax.vmap(quantile, (None, 0))(replicate, tails)
-    )
+    weight = (episodes > 0).astype(jnp.float32)
+    point = _values(values, weight)
+    resampled = partial(replicates, key, values, clusters, num_resamples=num_resamples)
+    if interval == "studentized":
+        errors, both = _with_errors(values, weight)[:, 1], resampled(_with_errors)
+        limits = _studentized(point, errors, both, (False, *symmetric), level)
+    else:
+        influence = None
+        if interval == "bca":
+            left_out = jackknife(values, clusters, _values)
+            influence = cluster_influence(left_out, clusters)
+        limits = _quantiles(point, resampled(_values), influence, level)
+    low, high, least = (jnp.where(clusters.varies, x, jnp.nan) for x in limits)
     bounds = list(least[1:, 0])
     if lower_bound == "bernstein":
         bounds = [_bernstein(t, episodes, level, truncation) for t in terms]
@@ -135,12 +139,66 @@ def _values(values: tuple[tuple[OpeTerms, ...], OpeTerms], weight: Array) -> Arr
     return jnp.stack([table, table - behaviour], axis=1)
 
 
+def _with_errors(values: tuple[tuple[OpeTerms, ...], OpeTerms], weight: Array) -> Array:
+    """`[1 + M, 2, 2, C]`: as `_values`, each with its standard error.
+
+    One policy after the other, because errors need every row of every term.
+    """
+    terms, logged = values
+
+    def of(one: OpeTerms) -> Array:
+        both = value_and_error(one, weight), value_and_error(less(one, logged), weight)
+        return jnp.stack(both, axis=1)
+
+    def of_policies(each: OpeTerms) -> Array:
+        first = jax.tree.map(lambda x: jnp.moveaxis(x, 1, 0), each)
+        return jnp.moveaxis(lax.map(of, first), 0, -1)
+
+    rows = [of_policies(each) for each in terms]
+    behaviour = jnp.broadcast_to(of(logged)[..., None], rows[0].shape)
+    return jnp.stack([behaviour, *rows])
+
+
+def _studentized(
+    point: Array,
+    errors: Array,
+    resamples: Array,
+    symmetric: tuple[bool, ...],
+    level: float,
+) -> tuple[Array, ...]:
+    """Low, high and lower bound `[1 + M, 2, C]`."""
+    rows = [
+        studentized_limits(
+            point[i],
+            errors[i],
+            resamples[:, i, 0],
+            resamples[:, i, 1],
+            level=level,
+            symmetric=same,
+        )
+        for i, same in enumerate(symmetric)
+    ]
+    return tuple(map(jnp.stack, zip(*rows, strict=True)))
+
+
+def _quantiles(
+    point: Array, replicate: Array, influence: Array | None, level: float
+) -> tuple[Array, ...]:
+    """Low, high and lower bound: percentiles, with `influence` those of BCa."""
+    tails = jnp.array([(1 - level) / 2, (1 + level) / 2, 1 - level], jnp.float32)
+    if influence is not None:
+        tails = jax.vmap(bca_levels, (0, None, None, None))(
+            tails, point, replicate, influence
+        )
+    return tuple(jax.vmap(quantile, (None, 0))(replicate, tails))
+
+
 def _estimate(both: Interval, bound: Array, reason: Array) -> OpeEstimate:
     """`both` has leaves `[2, C]`: value and gain."""
     undefined = (reason == Refusal.NONE) & ~jnp.isfinite(both.point[0])
     reason = jnp.where(undefined, jnp.int32(Refusal.UNDEFINED), reason)
     has_limits = reason == Refusal.NONE
-    has_point = has_limits | (reason == Refusal.ONE_TASK)
+    has_point = has_limits | (reason == Refusal.FEW_TASKS)
 
     def shown(x: Array, where: Array) -> Array:
         return jnp.where(where, x, jnp.nan)

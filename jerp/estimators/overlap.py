@@ -26,11 +26,15 @@ NUM_ERRORS_BELOW, NUM_ERRORS_ABOVE = 2.0, 3.0
 """Standard errors by which the mean weight has to miss 1 to count as missing it. Above
 it three, because weights are skewed to that side."""
 
+MIN_TASKS = 4
+"""With three, one resample in nine draws the same task every time, and has no spread
+to measure anything by."""
+
 
 class Refusal(IntEnum):
     """Why there is no estimate, or no interval; `explain_refusal` has the words.
 
-    `ONE_TASK` withholds the interval and the lower bound alone, the others everything.
+    `FEW_TASKS` withholds the interval and the lower bound alone, the others everything.
     """
 
     NONE = 0
@@ -39,7 +43,7 @@ class Refusal(IntEnum):
     UNSUPPORTED = 3
     PROBABILITIES = 4
     SAMPLE_SIZE = 5
-    ONE_TASK = 6
+    FEW_TASKS = 6
 
 
 class Overlap(struct.PyTreeNode):
@@ -123,7 +127,7 @@ def refusal(
         UNSUPPORTED    mean weight + 2 errors < min_support
         PROBABILITIES  mean weight - 3 errors > 1 / min_support
         SAMPLE_SIZE    effective sample size < min_effective
-        ONE_TASK       fewer than two tasks
+        FEW_TASKS      fewer than four tasks
 
     Args:
       overlap: of the policy.
@@ -142,7 +146,7 @@ def refusal(
     Example:
       >>> b, pi = jnp.log(jnp.array([[[0.5], [0.5]], [[1.0], [0.0]]]))
       >>> o = policy_overlap(b, pi, jnp.ones((2, 1), bool))
-      >>> Refusal(int(refusal(o, 2))).name, Refusal(int(refusal(o, 2, min_effective=1)))
+      >>> Refusal(int(refusal(o, 9))).name, Refusal(int(refusal(o, 9, min_effective=1)))
       ('SAMPLE_SIZE', <Refusal.NONE: 0>)
     """
     poison = check_settings(
@@ -152,13 +156,14 @@ def refusal(
     mean = overlap.mean_weight
     # One episode has a weight and no error.
     error = jnp.nan_to_num(overlap.mean_weight_error)
+    too_large = (mean - NUM_ERRORS_ABOVE * error) * min_support > 1
     found = (
         (Refusal.NO_EPISODES, overlap.num_episodes == 0),
         (Refusal.UNDEFINED, jnp.isnan(overlap.effective_sample_size + poison)),
         (Refusal.UNSUPPORTED, mean + NUM_ERRORS_BELOW * error < min_support),
-        (Refusal.PROBABILITIES, (mean - NUM_ERRORS_ABOVE * error) * min_support > 1),
+        (Refusal.PROBABILITIES, too_large & jnp.isfinite(mean)),
         (Refusal.SAMPLE_SIZE, overlap.effective_sample_size < min_effective),
-        (Refusal.ONE_TASK, jnp.asarray(num_tasks) < 2),
+        (Refusal.FEW_TASKS, jnp.asarray(num_tasks) < MIN_TASKS),
     )
     reason = jnp.full(jnp.shape(mean), Refusal.NONE, jnp.int32)
     for code, holds in reversed(found):
@@ -182,8 +187,8 @@ def explain_refusal(reason: int, overlap: Overlap) -> str:
     Example:
       >>> b = jnp.log(jnp.full((4, 1), 0.5))
       >>> o = policy_overlap(b, b, jnp.ones((4, 1), bool))
-      >>> explain_refusal(Refusal.ONE_TASK, o)
-      'one task shows no spread between tasks: log more tasks'
+      >>> explain_refusal(Refusal.FEW_TASKS, o)
+      'fewer than 4 tasks say too little of the spread between tasks: log more'
     """
     if reason not in [*Refusal]:
         raise InputError(
@@ -201,13 +206,17 @@ def explain_refusal(reason: int, overlap: Overlap) -> str:
         ),
         Refusal.PROBABILITIES: (
             f"the weights average {mean:.3g} and not 1: the logged probabilities are "
-            "not those of the policy that acted"
+            "not those of the policy that acted, or this policy learned the very "
+            "episodes by heart; use others"
         ),
         Refusal.SAMPLE_SIZE: (
             f"the {number} episodes weigh as much as {size:.1f} of this policy's own: "
             "log more, explore more, or evaluate a policy nearer to the behaviour"
         ),
-        Refusal.ONE_TASK: "one task shows no spread between tasks: log more tasks",
+        Refusal.FEW_TASKS: (
+            f"fewer than {MIN_TASKS} tasks say too little of the spread between tasks: "
+            "log more"
+        ),
     }[Refusal(reason)]
 
 

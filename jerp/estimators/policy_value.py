@@ -18,15 +18,16 @@ from jax import lax
 from jerp.estimators.arguments import check_resampling
 from jerp.estimators.episode_weights import check_probabilities
 from jerp.estimators.fitted_q import fitted_q
-from jerp.estimators.intervals import Method
-from jerp.estimators.ope import (
-    Kind,
-    OpeTerms,
-    doubly_robust,
-    importance_sampling,
+from jerp.estimators.ope import Kind, doubly_robust, importance_sampling
+from jerp.estimators.ope_methods import (
+    METHODS,
+    MODELLED,
+    Limits,
+    LowerBound,
+    check_methods,
 )
-from jerp.estimators.ope_methods import METHODS, MODELLED, LowerBound, check_methods
 from jerp.estimators.ope_summary import PolicyEvaluation, summarise
+from jerp.estimators.ope_terms import OpeTerms
 from jerp.estimators.overlap import Overlap, policy_overlap, refusal
 from jerp.estimators.regression import Regression, regression
 from jerp.estimators.resampling import weighted_mean
@@ -61,7 +62,7 @@ def evaluate_policies(
     min_support: ArrayLike = 0.95,
     large_ratio: ArrayLike = 10.0,
     level: float = 0.95,
-    interval: Method = "percentile",
+    interval: Limits = "studentized",
     lower_bound: LowerBound = "bootstrap",
     truncation: ArrayLike = 2.0,
     num_resamples: int = 2000,
@@ -97,7 +98,10 @@ def evaluate_policies(
       min_support: least share of a policy's episodes that the behaviour could produce.
       large_ratio: see `jerp.policy_overlap`.
       level: of the two-sided intervals and of the one-sided lower bound.
-      interval: see `jerp.bootstrap_interval`.
+      interval: "studentized" (`jerp.estimators.studentized`, symmetric for what rests
+        on a model, because resamples do not show the skew of its few large
+        corrections), or "percentile" or "bca" of `jerp.bootstrap_interval`, which are
+        too narrow where weights have a long tail; docs/ope.md has what they hold.
       lower_bound: "bootstrap", or "bernstein": `jerp.bernstein_lower_bound`, for the
         methods "ordinary" and "per_decision" alone and rewards of at least 0.
       truncation: of "bernstein".
@@ -188,7 +192,7 @@ def _evaluate(
     methods: tuple[str, ...],
     num_folds: int,
     level: float,
-    interval: Method,
+    interval: Limits,
     lower_bound: LowerBound,
     num_resamples: int,
 ) -> PolicyEvaluation:
@@ -234,6 +238,7 @@ def _evaluate(
         reason,
         level=level,
         interval=interval,
+        symmetric=tuple(name in MODELLED for name in methods),
         lower_bound=lower_bound,
         truncation=truncation,
         num_resamples=num_resamples,

@@ -15,12 +15,12 @@ __all__ = ["defined", "difference", "plain", "read_json", "write_json"]
 
 
 def defined(value: Any) -> Any:
-    """`value` with None for every NaN in it: JSON has no number that is undefined."""
+    """`value` with None for NaN and infinities: JSON has none that are no numbers."""
     if isinstance(value, Mapping):
         return {key: defined(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [defined(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def plain(document: Mapping[str, Any]) -> dict[str, Any]:

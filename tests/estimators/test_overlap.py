@@ -55,15 +55,16 @@ def an_overlap(**changes):
 @pytest.mark.parametrize(
     ("changes", "tasks", "reason"),
     [
-        ({}, 2, Refusal.NONE),
-        ({"num_episodes": 0}, 2, Refusal.NO_EPISODES),
-        ({"effective_sample_size": np.nan}, 2, Refusal.UNDEFINED),
-        ({"mean_weight": 0.9}, 2, Refusal.UNSUPPORTED),
-        ({"mean_weight": 0.9, "mean_weight_error": 0.03}, 2, Refusal.NONE),
-        ({"mean_weight": 1.5}, 2, Refusal.PROBABILITIES),
-        ({"mean_weight": 1.5, "mean_weight_error": 0.2}, 2, Refusal.NONE),
+        ({}, 4, Refusal.NONE),
+        ({"num_episodes": 0}, 4, Refusal.NO_EPISODES),
+        ({"effective_sample_size": np.nan}, 4, Refusal.UNDEFINED),
+        ({"mean_weight": 0.9}, 4, Refusal.UNSUPPORTED),
+        ({"mean_weight": 0.9, "mean_weight_error": 0.03}, 4, Refusal.NONE),
+        ({"mean_weight": 1.5}, 4, Refusal.PROBABILITIES),
+        ({"mean_weight": 1.5, "mean_weight_error": 0.2}, 4, Refusal.NONE),
         ({"effective_sample_size": 49}, 1, Refusal.SAMPLE_SIZE),
-        ({}, 1, Refusal.ONE_TASK),
+        ({"mean_weight": np.inf, "effective_sample_size": 1}, 4, Refusal.SAMPLE_SIZE),
+        ({}, 3, Refusal.FEW_TASKS),
     ],
 )
 def test_the_first_reason_that_holds(changes, tasks, reason):
@@ -78,18 +79,18 @@ def test_overlap_and_reasons_under_every_transformation(transform):
 
     def found(b, pi):
         overlap = policy_overlap(b, pi, mask)
-        return overlap.effective_sample_size, refusal(overlap, 2)
+        return overlap.effective_sample_size, refusal(overlap, 4)
 
     size, reason = transform(found)(b, pi)
     assert (float(size), int(reason)) == (1, Refusal.SAMPLE_SIZE)
 
 
 def test_floors_are_settings():
-    assert int(refusal(an_overlap(), 2, min_effective=61)) == Refusal.SAMPLE_SIZE
+    assert int(refusal(an_overlap(), 4, min_effective=61)) == Refusal.SAMPLE_SIZE
     low = an_overlap(mean_weight=0.9)
-    assert int(refusal(low, 2, min_support=0.8)) == Refusal.NONE
+    assert int(refusal(low, 4, min_support=0.8)) == Refusal.NONE
     with pytest.raises(InputError, match="min_support: expected in"):
-        refusal(low, 2, min_support=1.5)
+        refusal(low, 4, min_support=1.5)
     with pytest.raises(InputError, match="reason: expected one of"):
         explain_refusal(17, low)
 

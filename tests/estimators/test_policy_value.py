@@ -272,9 +272,10 @@ def test_settings_of_refusals_and_overlap(found):
     assert not np.asarray(found.overlap.large_ratio_share).any()
 
 
-def test_how_limits_are_read_off_changes_them_alone(found):
+@pytest.mark.parametrize("interval", ["bca", "studentized"])
+def test_how_limits_are_read_off_changes_them_alone(found, interval):
     columns = (None, *log()[1:])
-    other = evaluate(*columns, methods=("ordinary",), interval="bca")
+    other = evaluate(*columns, methods=("ordinary",), interval=interval)
     said, before = numbers(other, "ordinary"), numbers(found, "ordinary")
     np.testing.assert_allclose(said[0], before[0], rtol=1e-6)
     assert (np.abs(said - before)[1:, 0] > 1e-3).all()

@@ -7,7 +7,7 @@ Both are questions of order and size over few domains: numbers say how few.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -115,10 +115,8 @@ def _method_check(key: Key, pairs: list[Any], total: int) -> dict[str, Any]:
         return numbers
     said = np.asarray([p["point"] for _, _, p, _ in pairs])
     seen = np.asarray([o["point"] for _, _, _, o in pairs])
-    low, high = (np.asarray([p[k] for _, _, p, _ in pairs]) for k in ("low", "high"))
-    seen_low, seen_high = (
-        np.asarray([o[k] for _, _, _, o in pairs]) for k in ("low", "high")
-    )
+    low, high = _limits(p for _, _, p, _ in pairs)
+    seen_low, seen_high = _limits(o for _, _, _, o in pairs)
     domain = np.asarray([name for name, _, _, _ in pairs])
     root, *rest = jax.random.split(key, 1 + len(set(domain)))
     within = [
@@ -134,6 +132,13 @@ def _method_check(key: Key, pairs: list[Any], total: int) -> dict[str, Any]:
         "coverage": float(np.mean((low <= seen) & (seen <= high))),
         "overlap": float(np.mean((low <= seen_high) & (seen_low <= high))),
     }
+
+
+def _limits(intervals: Iterable[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper limits; one that is None does not bound anything."""
+    sides = [(i["low"], i["high"]) for i in intervals]
+    low = [-np.inf if low is None else low for low, _ in sides]
+    return np.asarray(low), np.asarray([np.inf if h is None else h for _, h in sides])
 
 
 def _measure(part: Mapping[str, Any], level: str, measure: str) -> float:

@@ -82,7 +82,7 @@ def test_one_task_has_no_interval_and_constant_returns_have_one_of_width_0(
     log = logged(tmp_path / "one", one)
     assert jerp(tmp_path, log, "--lower-bound", "bernstein") == 0
     shown = capsys.readouterr().out
-    assert "refused: one task shows no spread between tasks" in shown
+    assert "refused: fewer than 4 tasks say too little" in shown
     row = next(line for line in shown.splitlines() if line.startswith("importance"))
     assert "none" in row and re.search(r"-?\d\.\d{3}", row)
     flat = uniform(reward=np.zeros((12, 4), np.float32) + np.eye(4, dtype="f4")[:1] / 2)
