@@ -25,10 +25,12 @@ from jerp.ops.checks import check_count
 from jerp.storage.atomic import make_folder
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
+from jerp.storage.log_session import check_seed, continued, next_number
 from jerp.storage.logged_steps import (
     LoggedEnd,
     LoggedStep,
     as_trajectory,
+    check_decision,
     usage_row,
 )
 from jerp.storage.trajectories import TrajectoryFolder, TrajectoryMeta
@@ -57,9 +59,13 @@ class EpisodeLog:
         make fewer files.
       extra: JSON-able, into the folder's `meta.json`; `jerp view` shows `domain` and
         `arm`.
+      seed: of the seeds of all decisions. None draws one for a new folder, so that
+        folders which are filled side by side explore differently, and continues with
+        an old folder's own; a number makes the same decisions again.
 
     Raises:
-      ConfigError: the folder was begun with other settings; the field is named.
+      ConfigError: the folder was begun with other settings, and the field is named; or
+        the seed is no number.
       StorageError: another process logs here, or the folder cannot be written.
     """
 
@@ -73,8 +79,10 @@ class EpisodeLog:
         version: int = 0,
         shard_size: int = 1,
         extra: Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ):
         check_count("shard_size", shard_size)
+        check_seed(seed, extra or {})
         meta = TrajectoryMeta(
             feature_names=layout_names("features", features),
             feature_version=feature_version,
@@ -85,11 +93,9 @@ class EpisodeLog:
         make_folder(path)
         self._file = lock_folder(path)
         try:
-            if (path / "meta.json").exists():
-                keys = TrajectoryFolder.open(path).meta.task_keys
-                meta = replace(meta, task_keys=keys)
+            meta, self._seed = continued(path, meta, seed)
             self._folder = TrajectoryFolder.create(path, meta)
-            self._next_shard = _next_number(self._folder.shards())
+            self._next_shard = next_number(self._folder.shards())
         except BaseException:
             self._file.close()
             raise
@@ -111,7 +117,7 @@ class EpisodeLog:
             self._check_open()
             task_id = self._task_ids.setdefault(task, len(self._task_ids))
             self._begun += 1
-            name = f"{self._session}/{self._begun}"
+            name = f"{self._seed}/{self._session}/{self._begun}"
         return OpenEpisode(self, task_id, name)
 
     def close(self) -> None:
@@ -188,7 +194,10 @@ class OpenEpisode:
 
     @property
     def seed(self) -> int:
-        """For the next decision: another one for every step of every logged episode."""
+        """For the next decision: another one for every step of every logged episode.
+
+        The first eight bytes of SHA-256 of `SEED/SESSION/EPISODE/STEP`.
+        """
         text = f"{self._name}/{len(self._steps)}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
@@ -220,7 +229,7 @@ class OpenEpisode:
         self._check_going()
         meta = self._log._folder.meta
         allowed = check_legal(legal, meta.action_names, rows=())
-        _check_decision(decision, allowed, meta.action_names)
+        check_decision(decision, allowed, meta.action_names)
         step = LoggedStep(
             feature=check_features(features, meta.feature_names, ndim=1),
             legal=allowed,
@@ -278,33 +287,3 @@ class OpenEpisode:
     def _check_going(self) -> None:
         if self._is_over:
             raise ConfigError("this episode is over; begin another one")
-
-
-def _check_decision(
-    decision: Decision, legal: np.ndarray, names: Sequence[str]
-) -> None:
-    """Raises unless the decision is one of this layout, legal and possible."""
-    action = decision.action
-    if not 0 <= action < len(names) or names[action] != decision.name:
-        raise ConfigError(
-            f"decision: expected an action of {tuple(names)} with its index, got "
-            f"{decision.name!r} as number {action}; is it of another layout?"
-        )
-    if not legal[action]:
-        raise InputError(f"decision: expected a legal action, got {decision.name!r}")
-    if not -np.inf < decision.log_prob <= 0:
-        raise InputError(
-            f"decision.log_prob: expected a number of at most 0, got "
-            f"{decision.log_prob}"
-        )
-
-
-def _next_number(shards: Sequence[str]) -> int:
-    """One more than the last of the shards that are there."""
-    foreign = [name for name in shards if not name.isdigit()]
-    if foreign:
-        raise StorageError(
-            f"shard {foreign[0]!r}: expected a log's own, which are numbered; this "
-            "folder was written by something else, log to another one"
-        )
-    return int(shards[-1]) + 1 if shards else 0

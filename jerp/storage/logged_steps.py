@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from jerp.errors import ConfigError, InputError, UnknownNameError
+from jerp.models.acting import Decision
 from jerp.trajectory import Trajectory
 from jerp.typing import USAGE_KINDS, Outcome
 
-__all__ = ["LoggedEnd", "LoggedStep", "as_trajectory", "usage_row"]
+__all__ = ["LoggedEnd", "LoggedStep", "as_trajectory", "check_decision", "usage_row"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,27 @@ class LoggedEnd:
         if not np.isfinite(reward):
             raise InputError(f"reward: expected a finite number, got {reward}")
         return cls(task_id, Outcome(outcome), float(score), reward)
+
+
+def check_decision(decision: Decision, legal: np.ndarray, names: Sequence[str]) -> None:
+    """The decision is one of this layout, legal and possible.
+
+    Raises:
+      ConfigError, InputError: see `OpenEpisode.step`.
+    """
+    action = decision.action
+    if not 0 <= action < len(names) or names[action] != decision.name:
+        raise ConfigError(
+            f"decision: expected an action of {tuple(names)} with its index, got "
+            f"{decision.name!r} as number {action}; is it of another layout?"
+        )
+    if not legal[action]:
+        raise InputError(f"decision: expected a legal action, got {decision.name!r}")
+    if not -np.inf < decision.log_prob <= 0:
+        raise InputError(
+            f"decision.log_prob: expected a number of at most 0, got "
+            f"{decision.log_prob}"
+        )
 
 
 def usage_row(usage: Mapping[str, float]) -> np.ndarray:

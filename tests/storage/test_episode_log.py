@@ -1,3 +1,5 @@
+import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -139,11 +141,65 @@ def test_every_decision_has_a_seed_of_its_own(tmp_path):
     assert len(set(seeds)) == 8 and all(0 <= seed < 1 << 64 for seed in seeds)
 
 
+def first_seed(folder, **settings):
+    with EpisodeLog(folder, **LAYOUT, **settings) as log:
+        return log.begin("a").seed
+
+
+def test_every_folder_explores_in_its_own_way_and_goes_on_with_it(tmp_path):
+    folders = [tmp_path / name for name in "abc"]
+    seeds = [first_seed(folder) for folder in folders]
+    assert len({*seeds}) == 3
+    # Nothing was written, so that the next session begins like the first.
+    assert [first_seed(folder) for folder in folders] == seeds
+
+
+def test_a_seed_makes_every_decision_repeatable(tmp_path):
+    expected = hashlib.sha256(b"7/0/1/0").digest()[:8]
+    for name, seed in (("a", 7), ("b", np.int64(7))):
+        assert first_seed(tmp_path / name, seed=seed) == int.from_bytes(expected)
+    assert first_seed(tmp_path / "c", seed=8) != int.from_bytes(expected)
+    assert first_seed(tmp_path / "a") == int.from_bytes(expected)
+    with pytest.raises(ConfigError, match=r"extra\.log_seed: 7 there, 8 here"):
+        first_seed(tmp_path / "a", seed=8)
+
+
+def test_a_log_that_keeps_no_seed_is_read_and_continued(tmp_path):
+    """As logs were at first: beside an equal one it takes its own seeds too."""
+    seeds = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        EpisodeLog(folder, **LAYOUT).close()
+        meta = json.loads((folder / "meta.json").read_text())
+        del meta["extra"]["log_seed"]
+        (folder / "meta.json").write_text(json.dumps(meta))
+        with EpisodeLog(folder, **LAYOUT) as log:
+            seeds.append(log.begin("a").seed)
+            written(log.begin("a"))
+        assert TrajectoryFolder.open(folder).meta.extra == {}
+        seeds.append(first_seed(folder, seed=7))
+    assert len({*seeds}) == 3 and seeds[1] == seeds[3]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"seed": 0.5}, "seed: expected a whole number, or None, got 0.5"),
+        ({"seed": True}, "seed: expected a whole number, or None, got True"),
+        ({"extra": {"log_seed": 1}}, "extra: .* 'log_seed'.* `seed`"),
+    ],
+)
+def test_a_seed_that_cannot_be_meant_is_refused(tmp_path, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        EpisodeLog(tmp_path / "logs", **LAYOUT, **settings)
+    assert not (tmp_path / "logs").exists()
+
+
 def test_settings_reach_the_meta_and_other_ones_are_refused(tmp_path):
     settings = {**LAYOUT, "feature_version": 3, "extra": {"domain": "mine"}}
-    EpisodeLog(tmp_path, **settings).close()
+    EpisodeLog(tmp_path, **settings, seed=5).close()
     meta = TrajectoryFolder.open(tmp_path).meta
-    assert (meta.feature_version, meta.extra) == (3, {"domain": "mine"})
+    expected = {"domain": "mine", "log_seed": 5}
+    assert (meta.feature_version, meta.extra) == (3, expected)
     for change, message in (
         (
             {"actions": ("draft", "submit")},
