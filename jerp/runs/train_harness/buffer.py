@@ -70,7 +70,8 @@ def read_buffer(folders: Sequence[Path]) -> Buffer:
     """Reads every shard of `folders`.
 
     Raises:
-      ConfigError: folders of different layouts, or of none; the field is named.
+      ConfigError: folders of different layouts, or of none, and the field is named; or
+        two of the same episodes.
       TrajectoryError: an episode breaks its contract; shard, row and step are named.
       InputError: there is no valid step, or an end that learning bootstraps from is
         not finite.
@@ -82,6 +83,7 @@ def read_buffer(folders: Sequence[Path]) -> Buffer:
         _check_layout(folder, opened[0])
     parts = [folder.load() for folder in opened]
     sources = [_source(*pair) for pair in zip(opened, parts, strict=True)]
+    _check_different(sources)
     data = _joined(opened, parts, len(meta.action_names))
     valid = np.asarray(valid_episodes(data))
     if not np.asarray(data.mask)[valid].any():
@@ -123,6 +125,18 @@ def _source(folder: TrajectoryFolder, data: Trajectory) -> Source:
         tasks=len(np.unique(data.task_id)),
         probabilities=data.log_prob is not None,
     )
+
+
+def _check_different(sources: Sequence[Source]) -> None:
+    """Raises `ConfigError` if the episodes of a folder would count twice."""
+    known: dict[str, Source] = {}
+    for source in sources:
+        other = known.setdefault(source.fingerprint, source)
+        if other is not source:
+            raise ConfigError(
+                f"{other.folder} and {source.folder}: expected different episodes, got "
+                f"the same {source.episodes} episodes twice; name one of the two"
+            )
 
 
 def _joined(

@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,10 @@ def test_tasks_of_one_key_are_one_task_in_all_folders(tmp_path):
 
 
 def test_tasks_without_keys_are_known_in_their_own_folder_alone(tmp_path):
-    folders = [logged(tmp_path / name, task_keys={}) for name in "ab"]
+    folders = [
+        logged(tmp_path / name, episodes(seed), task_keys={})
+        for seed, name in enumerate("ab")
+    ]
     assert len(np.unique(read_buffer(folders).data.task_id)) == 8
 
 
@@ -36,6 +41,19 @@ def test_the_fingerprint_is_of_the_episodes_and_not_of_their_shards(tmp_path):
         split.write_shard(name, data.replace(**part))
     prints = [read_buffer([f]).sources[0].fingerprint for f in (whole, split.folder)]
     assert prints[0] == prints[1]
+
+
+def test_episodes_that_are_named_twice_would_count_twice(tmp_path):
+    folder = logged(tmp_path / "log")
+    other = logged(tmp_path / "other", episodes(1))
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    for again in (folder, copy, link):
+        message = f"{folder} and {again}: expected .* the same 12 episodes"
+        with pytest.raises(ConfigError, match=message):
+            read_buffer([folder, other, again])
 
 
 def test_foreign_logs_lack_legal_actions_and_probabilities(tmp_path):
