@@ -16,6 +16,7 @@ from jerp.runs.ope.predict import predict
 from jerp.runs.ope.report import markdown
 from jerp.runs.ope.settings import OpeSettings, check_settings
 from jerp.runs.train_harness.buffer import Buffer, read_buffer
+from jerp.runs.train_harness.notes import legal_notes
 from jerp.storage.atomic import write_bytes
 from jerp.storage.controllers import load_controller
 from jerp.storage.documents import write_json
@@ -107,7 +108,7 @@ def _log_probs(controller: HarnessController, data: Trajectory) -> np.ndarray:
 
 def _notes(buffer: Buffer, settings: OpeSettings) -> list[str]:
     """What a reader of the table should know of the log."""
-    data, notes = buffer.data, []
+    data, notes = buffer.data, legal_notes(buffer.sources)
     valid = np.asarray(valid_episodes(data))
     returns = np.where(data.mask, data.reward, 0)[valid].sum(axis=1)
     if np.ptp(returns) == 0:

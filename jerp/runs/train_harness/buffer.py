@@ -41,6 +41,7 @@ class Source:
       fingerprint: SHA-256 of its meta and its episodes, however they are sharded.
       episodes, tasks: how many of each.
       probabilities: the behaviour's are there, as evaluation off-policy needs.
+      legal: the legal actions are there.
     """
 
     folder: str
@@ -48,6 +49,7 @@ class Source:
     episodes: int
     tasks: int
     probabilities: bool
+    legal: bool
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ def _source(folder: TrajectoryFolder, data: Trajectory) -> Source:
         episodes=len(data.mask),
         tasks=len(np.unique(data.task_id)),
         probabilities=data.log_prob is not None,
+        legal=data.legal is not None,
     )
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from jerp.models.support import NO_SPREAD, BufferSupport
+from jerp.runs.train_harness.buffer import Buffer, Source
 from jerp.runs.train_harness.settings import TrainSettings
 from jerp.training.support import episode_returns
 from jerp.trajectory import Trajectory, valid_episodes
 
-__all__ = ["notes"]
+__all__ = ["legal_notes", "notes"]
 
 
-def notes(
-    settings: TrainSettings, data: Trajectory, support: BufferSupport
-) -> list[str]:
+def notes(settings: TrainSettings, buffer: Buffer, support: BufferSupport) -> list[str]:
     """One sentence for each way in which the buffer teaches less than it seems to."""
-    found = []
+    data, found = buffer.data, legal_notes(buffer.sources)
     if data.log_prob is None:
         found.append(
             "no behaviour probabilities (log_prob): what was learned cannot be "
@@ -33,6 +33,17 @@ def notes(
     if math.isinf(settings.temperature):
         found.append("temperature inf: behaviour cloning, as asked")
     return found
+
+
+def legal_notes(sources: Sequence[Source]) -> list[str]:
+    """One sentence for each folder that does not say what was legal."""
+    return [
+        f"{source.folder}: no legal actions (legal): every action was taken for legal "
+        "in every step; where some were not, the controller's probabilities here are "
+        "not those that it acts with"
+        for source in sources
+        if not source.legal
+    ]
 
 
 def _nothing_to_learn(

@@ -142,7 +142,7 @@ def _fit(
             **asked,
             "seed": settings.seed,
             "results": ends | {name: float(metrics[name]) for name in SHARES},
-            "notes": notes(settings, data, support),
+            "notes": notes(settings, buffer, support),
         },
         support=support,
     )

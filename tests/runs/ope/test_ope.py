@@ -91,6 +91,25 @@ def test_one_task_has_no_interval_and_constant_returns_have_one_of_width_0(
     assert "[0.500, 0.500]" in shown and "every episode has the return 0.5" in shown
 
 
+def test_a_log_without_legal_actions_says_that_all_were_taken_for_legal(
+    tmp_path, capsys
+):
+    log, out = logged(tmp_path / "log", uniform().replace(legal=None)), tmp_path / "out"
+    assert jerp(tmp_path, log, "--out", str(out)) == 0
+    said = f"note: {log}: no legal actions"
+    assert said in capsys.readouterr().out
+    assert f"- {said}" in (out / "report.md").read_text()
+    (found,) = [n for n in result_notes(out) if "legal" in n]
+    assert "every action was taken for legal in every step" in found
+    full = logged(tmp_path / "full", uniform())
+    assert jerp(tmp_path, full) == 0
+    assert "no legal actions" not in capsys.readouterr().out
+
+
+def result_notes(out):
+    return json.loads((out / "results.json").read_text())["notes"]
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [

@@ -63,6 +63,7 @@ def test_foreign_logs_lack_legal_actions_and_probabilities(tmp_path):
     assert legal.shape == (24, 4, len(ACTIONS)) and legal[:12].all()
     assert not legal[12:].all()
     assert buffer.data.log_prob is None
+    assert [source.legal for source in buffer.sources] == [False, True]
     action = np.asarray(episodes().action).copy()
     action[3, 0] = 4
     bad = logged(tmp_path / "bad", episodes(legal=None, action=action))

@@ -164,6 +164,11 @@ def returns_of(values):
             {},
             "no behaviour probabilities .* `jerp ope` will refuse",
         ),
+        (
+            {"legal": None},
+            {},
+            "odd: no legal actions .*: every action was taken for legal in every step",
+        ),
         ({"task_id": np.zeros(12, np.int32)}, {}, "one task: the baseline is the mean"),
         ({"task_id": np.arange(12, dtype=np.int32)}, {}, "one episode a task: .* clon"),
         ({"reward": returns_of(0.5)}, {}, "all returns are equal: .* is behaviour clo"),
