@@ -6,12 +6,12 @@ exact, for a feature alone. What two features do only together shows in both or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from jerp.errors import UnknownNameError
+from jerp.errors import InputError, UnknownNameError
 
 __all__ = ["Explanation", "FeatureEffect", "explanation"]
 
@@ -97,6 +97,7 @@ def explanation(
 
     Raises:
       UnknownNameError: no action has that name.
+      InputError: `actions` are no names, or name one twice.
 
     Example:
       >>> def policy(x):
@@ -110,11 +111,7 @@ def explanation(
       doubt            0.75       0.5    +0.250    -0.250
       noise               2         0    +0.000    +0.000
     """
-    if actions is None:
-        actions = [name for name in USUAL if name in action_names] or action_names
-    for name in actions:
-        if name not in action_names:
-            raise UnknownNameError("action", name, action_names)
+    actions = _chosen(actions, action_names)
     columns = [action_names.index(name) for name in actions]
     replaced = np.where(np.eye(len(features), dtype=bool), typical, features)
     probability = probabilities(np.concatenate([features[None], replaced]))[:, columns]
@@ -133,3 +130,21 @@ def explanation(
             for j in map(int, order)
         ),
     )
+
+
+def _chosen(actions: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
+    if actions is None:
+        return [name for name in USUAL if name in known] or known
+    is_one = isinstance(actions, str) or not isinstance(actions, Iterable)
+    names = [] if is_one else list(actions)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"actions: expected names of actions, such as {[*known[:2]]}, got "
+            f"{actions!r}"
+        )
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("action", name, known)
+    if len(set(names)) < len(names):
+        raise InputError(f"actions: expected each name once, got {names}")
+    return names

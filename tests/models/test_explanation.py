@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from jerp.errors import UnknownNameError
+from jerp.errors import InputError, UnknownNameError
 from jerp.models.explanation import explanation
 
 FEATURES, X, TYPICAL = ("a", "b", "c"), np.array([1.0, 2.0, 3.0]), np.zeros(3)
@@ -29,6 +29,21 @@ def test_a_layout_without_check_and_submit_is_explained_whole():
     assert explain(names=("go", "wait")).actions == ("go", "wait")
     with pytest.raises(UnknownNameError, match="unknown action 'check'"):
         explain(["check"], names=("go", "wait"))
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([0, 1], r"actions: expected names of actions, such as .*, got \[0, 1\]"),
+        (5, "actions: expected names of actions, .* got 5"),
+        ("check", "actions: expected names of actions, .* got 'check'"),
+        ([], "actions: expected names of actions"),
+        (["check", "check"], "actions: expected each name once"),
+    ],
+)
+def test_actions_are_different_names(actions, message):
+    with pytest.raises(InputError, match=message):
+        explain(actions)
 
 
 def test_it_prints_as_a_table():
