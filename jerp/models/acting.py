@@ -16,11 +16,15 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jerp.errors import ConfigError, ShapeError
+from jerp.errors import ConfigError
 from jerp.models.acting_checks import (
     check_features,
+    check_greedy,
     check_legal,
     check_params,
+    check_seeds,
+    check_support,
+    check_vector,
     layout_names,
 )
 from jerp.models.explanation import Explanation, explanation
@@ -83,17 +87,17 @@ class HarnessController:
         setattr_ = object.__setattr__
         for name in ("feature_names", "action_names"):
             setattr_(self, name, layout_names(name, getattr(self, name)))
-        params = {
-            layer: {name: np.asarray(x) for name, x in leaves.items()}
-            for layer, leaves in self.params.items()
-        }
-        check_params(params, len(self.feature_names), len(self.action_names))
+        sizes = len(self.feature_names), len(self.action_names)
+        params = check_params(self.params, *sizes)
         setattr_(self, "params", params)
         setattr_(self, "_weights", _transposed(params))
         if (self.mean is None) != (self.scale is None):
             raise ConfigError("mean, scale: expected both or neither, got one")
         for name in ("mean", "scale") if self.mean is not None else ():
-            setattr_(self, name, self._normalisation(name))
+            given, positive = getattr(self, name), name == "scale"
+            x = check_vector(name, given, sizes[0], positive=positive)
+            setattr_(self, name, x)
+        check_support(self.support, *sizes)
 
     def act(
         self,
@@ -117,8 +121,9 @@ class HarnessController:
           greedy: take the most probable action, the first of equal ones.
 
         Raises:
-          ShapeError: other lengths or types.
-          InputError: a NaN or infinite feature, nothing legal, or a seed out of range.
+          ShapeError: other lengths or types, a ragged list or a masked array.
+          InputError: a feature that is not finite in float32, nothing legal, or a seed
+            out of range.
         """
         x = check_features(features, self.feature_names, ndim=1)
         allowed = check_legal(legal, self.action_names, rows=())
@@ -146,10 +151,7 @@ class HarnessController:
         """
         x = check_features(features, self.feature_names, ndim=2)
         allowed = check_legal(legal, self.action_names, rows=x.shape[:1])
-        chosen = [None] * len(x) if seeds is None else list(seeds)
-        if len(chosen) != len(x):
-            raise ShapeError(f"seeds: expected B={len(x)}, got {len(chosen)}")
-        return self._decide(x, allowed, chosen, greedy)
+        return self._decide(x, allowed, check_seeds(seeds, len(x)), greedy)
 
     def log_probs(self, features: ArrayLike, legal: ArrayLike) -> np.ndarray:
         """Log-probabilities of all actions; `jerp.models.controller.log_probs` here.
@@ -190,8 +192,9 @@ class HarnessController:
           actions: names; "check" and "submit" where the layout has them, or else all.
 
         Raises:
-          ConfigError: there are no support statistics, or no action of that name.
-          ShapeError, InputError: as in `act`.
+          ConfigError: there are no support statistics.
+          UnknownNameError: no action has that name.
+          ShapeError, InputError: as in `act`, or `actions` are no different names.
         """
         if self.support is None:
             raise ConfigError(
@@ -200,8 +203,9 @@ class HarnessController:
             )
         x = check_features(features, self.feature_names, ndim=1)
         legal = np.ones(len(self.action_names), bool) if legal is None else legal
+        allowed = check_legal(legal, self.action_names, rows=())
         return explanation(
-            lambda rows: np.exp(self.log_probs(rows, np.tile(legal, (len(rows), 1)))),
+            lambda rows: np.exp(self.log_probs(rows, np.tile(allowed, (len(rows), 1)))),
             x,
             np.asarray(self.support.feature_mean, np.float32),
             feature_names=self.feature_names,
@@ -216,6 +220,7 @@ class HarnessController:
         seeds: Sequence[SupportsIndex | None],
         greedy: bool,
     ) -> list[Decision]:
+        check_greedy(greedy)
         log_prob, share = _log_softmax(self._logits(x), legal)
         if greedy:
             chosen = log_prob.argmax(axis=1).tolist()
@@ -247,16 +252,6 @@ class HarnessController:
         hidden = np.sum(x[:, None] * hidden, axis=-1) + hidden_bias
         hidden = np.maximum(hidden, 0)
         return np.sum(hidden[:, None] * output, axis=-1) + output_bias
-
-    def _normalisation(self, name: str) -> np.ndarray:
-        x = np.asarray(getattr(self, name), np.float32)
-        if x.shape != (len(self.feature_names),) or not np.isfinite(x).all():
-            raise ConfigError(
-                f"{name}: expected {len(self.feature_names)} finite numbers, got {x}"
-            )
-        if name == "scale" and not (x > 0).all():
-            raise ConfigError(f"scale: expected numbers above 0, got {x.min()}")
-        return x
 
 
 def _log_softmax(

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -160,7 +161,12 @@ def test_the_largest_and_smallest_draws_take_legal_actions(monkeypatch):
     ("features", "legal", "seed", "error", "message"),
     [
         ([np.nan, 0], [True] * 3, 0, InputError, r"got nan for 'doubt' \(index 0\)"),
-        ([0, 1e300], [True] * 3, 0, InputError, "got inf for 'cost'"),
+        ([0, np.inf], [True] * 3, 0, InputError, r"inf for 'cost' \(index 1\)$"),
+        ([0, 1e39], [True] * 3, 0, InputError, r"1e\+39 .*which overflows float32"),
+        ([0, [1]], [True] * 3, 0, ShapeError, "features: .* ragged"),
+        ([0, 0], [True, [True]], 0, ShapeError, "legal: .* ragged"),
+        (np.ma.ones(2), [True] * 3, 0, ShapeError, "features: .* without a mask"),
+        ([0, 0], np.ma.ones(3, bool), 0, ShapeError, "legal: .* without a mask"),
         ([0, 0, 0], [True] * 3, 0, ShapeError, r"axes \[F\] with F=2, got \[3\]"),
         ([[0, 0]], [True] * 3, 0, ShapeError, r"axes \[F\] with F=2, got \[1, 2\]"),
         (["a", "b"], [True] * 3, 0, ShapeError, "features: expected numbers"),
@@ -179,6 +185,28 @@ def test_what_cannot_be_meant_is_refused_by_name(features, legal, seed, error, m
         by_hand().act(features, legal, seed=seed)
 
 
+def test_features_may_come_in_a_type_of_jax():
+    x = jnp.asarray([0.5, 3], jnp.bfloat16)
+    assert by_hand().act(x, [True] * 3, seed=3) == by_hand().act(
+        [0.5, 3], [True] * 3, seed=3
+    )
+
+
+@pytest.mark.parametrize("seeds", [1, {0: 1, 1: 2}, {5, 6}, np.array(1)])
+def test_seeds_without_an_order_are_refused(seeds):
+    with pytest.raises(ShapeError, match="seeds: expected B=2 integers, one a row"):
+        by_hand().act_batch(np.zeros((2, 2)), np.ones((2, 3), bool), seeds=seeds)
+
+
+def test_greedy_is_true_or_false():
+    for greedy in ("no", 1, None):
+        with pytest.raises(InputError, match="greedy: expected True or False"):
+            by_hand().act([0, 0], [True] * 3, seed=0, greedy=greedy)
+        with pytest.raises(InputError, match="greedy: expected True or False"):
+            by_hand().act_batch([[0, 0]], [[True] * 3], seeds=[0], greedy=greedy)
+    assert by_hand().act([1, 0], [True] * 3, greedy=np.True_).name == "check"
+
+
 def test_a_batch_names_the_row():
     features, legal = np.zeros((3, 2)), np.ones((3, 3), bool)
     features[2, 1], legal[1] = np.nan, False
@@ -188,8 +216,15 @@ def test_a_batch_names_the_row():
         by_hand().act_batch(np.zeros((3, 2)), legal, seeds=[0, 1, 2])
     with pytest.raises(ShapeError, match="seeds: expected B=3, got 2"):
         by_hand().act_batch(np.zeros((3, 2)), np.ones((3, 3), bool), seeds=[0, 1])
+    with pytest.raises(ShapeError, match=r"features: .* ragged or unreadable list"):
+        by_hand().act_batch([[0, 0], [0]], legal[:2], seeds=[0, 1])
     with pytest.raises(ShapeError, match="leading axes of features"):
         by_hand().act_batch(np.zeros((3, 2)), np.ones((2, 3), bool), seeds=[0, 1, 2])
+
+
+def measured(**changes):
+    bounds = (0, 0), (1, 1), (0.0, 0.5)
+    return replace(BufferSupport(1, 1, 1, *bounds, (1, 1, 1), 0, 0, 0, 1), **changes)
 
 
 def changed(layer, name, value):
@@ -214,6 +249,13 @@ def changed(layer, name, value):
         ({"mean": np.zeros(2)}, "mean, scale: expected both"),
         ({"mean": np.zeros(3), "scale": np.ones(3)}, "mean: expected 2 finite"),
         ({"mean": np.zeros(2), "scale": np.zeros(2)}, "scale: expected numbers above"),
+        ({"mean": ["1", "2"], "scale": np.ones(2)}, "mean: expected 2 finite"),
+        ({"mean": [0, [1]], "scale": np.ones(2)}, "mean: .* ragged"),
+        ({"params": [1]}, "params: expected layers of arrays"),
+        ({"params": {"hidden": 1}}, "params: expected layers of arrays"),
+        ({"support": measured(feature_mean=(0.0,))}, r"feature_mean: expected 2 fin"),
+        ({"support": measured(action_counts=(1, 1))}, r"action_counts: expected 3"),
+        ({"support": measured(mean_return="x")}, r"support\.mean_return: expected 1"),
     ],
 )
 def test_a_controller_that_does_not_fit_together_is_refused(changes, message):
@@ -222,10 +264,7 @@ def test_a_controller_that_does_not_fit_together_is_refused(changes, message):
 
 
 def test_explain_replaces_one_feature_by_its_mean():
-    support = BufferSupport(
-        *(1, 1, 1), (0, 0), (1, 1), (0.0, 0.5), (1, 1, 1), 0, 0, 0, 1
-    )
-    controller = replace(by_hand(), support=support)
+    controller = replace(by_hand(), support=measured())
     shown = controller.explain([np.log(3), 9])
     assert shown.actions == ("check", "submit")
     doubt, cost = shown.rows
@@ -240,6 +279,19 @@ def test_explain_replaces_one_feature_by_its_mean():
         controller.explain([1, 0], actions=["revize"])
     with pytest.raises(ConfigError, match="without; `jerp train harness` measures"):
         by_hand().explain([1, 0])
+
+
+@pytest.mark.parametrize(
+    ("legal", "message"),
+    [
+        ([False] * 3, r"at least one legal action of .*, got none$"),
+        ([True], r"legal: expected A=3, \[3\], got \[1\]"),
+        ([True, [True]], "legal: .* ragged"),
+    ],
+)
+def test_explain_speaks_of_the_one_row_it_was_given(legal, message):
+    with pytest.raises(InputError, match=message):
+        replace(by_hand(), support=measured()).explain([1, 0], legal)
 
 
 def test_acting_loads_no_jax():
