@@ -142,10 +142,15 @@ def check_params(
     whole = isinstance(params, Mapping)
     if not whole or not all(isinstance(part, Mapping) for part in params.values()):
         raise ConfigError("params: expected layers of arrays, as {'hidden': {...}}")
-    params = {
-        layer: {name: np.asarray(x) for name, x in leaves.items()}
-        for layer, leaves in params.items()
-    }
+    try:
+        params = {
+            layer: {
+                name: _array(f"params.{layer}.{name}", x) for name, x in part.items()
+            }
+            for layer, part in params.items()
+        }
+    except ShapeError as error:
+        raise ConfigError(str(error)) from error
     missing = [
         f"{layer}.{name}"
         for layer in ("hidden", "logits")

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+import reprlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,14 @@ SCHEMA_VERSION = 1
 _FORMAT = "jerp controller"
 _DOCUMENT, _TENSORS = "controller.json", "controller.safetensors"
 _TRIES = 3
+_FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "feature_names": ((list,), "a list of texts"),
+    "feature_version": ((int,), "a whole number"),
+    "action_names": ((list,), "a list of texts"),
+    "normalization": ((dict,), "an object"),
+    "training": ((dict,), "an object"),
+    "support": ((dict, type(None)), "an object or null"),
+}
 
 
 def save_controller(folder: Path | str, controller: HarnessController) -> Path:
@@ -45,10 +54,10 @@ def save_controller(folder: Path | str, controller: HarnessController) -> Path:
       `folder`.
 
     Raises:
-      ConfigError: the folder holds something else.
+      ConfigError: `folder` is no path, or holds something else.
       StorageError: `training` cannot be stored, or the disk refuses.
     """
-    folder = Path(folder)
+    folder = _path(folder)
     others = set() if not folder.is_dir() else {p.name for p in folder.iterdir()}
     if others - {_DOCUMENT, _TENSORS}:
         raise ConfigError(
@@ -84,11 +93,13 @@ def load_controller(
       action_names: what the caller lets it choose among, in order; None: not compared.
 
     Raises:
-      ConfigError: it was trained on another layout; the difference is named.
+      ConfigError: `folder` is no path, or the controller was trained on another layout;
+        the difference is named.
       StorageError: files are missing, corrupt, of a newer jerp, or no controller's.
     """
-    folder = Path(folder)
+    folder = _path(folder)
     document, params = _read(folder)
+    _check_fields(folder, document)
     layout = {
         "feature_names": feature_names,
         "feature_version": feature_version,
@@ -102,6 +113,15 @@ def load_controller(
             "this layout, or load this one with the layout it names"
         )
     return _parse(folder, document, params)
+
+
+def _path(folder: Path | str) -> Path:
+    try:
+        return Path(folder)
+    except TypeError as error:
+        raise ConfigError(
+            f"folder: expected a path, as text or Path, got {folder!r}"
+        ) from error
 
 
 def _describe(controller: HarnessController) -> dict[str, Any]:
@@ -159,14 +179,20 @@ def _checked_document(path: Path, data: bytes) -> dict[str, Any]:
     """What `data` says, once its format and version are known to be ours."""
     try:
         document = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StorageError(
             f"{path}: truncated or altered, not valid JSON ({error})"
         ) from error
     is_ours = isinstance(document, dict) and document.get("format") == _FORMAT
     version = document.get("schema_version") if is_ours else None
-    if not isinstance(version, int):
+    # True is an int to Python, and no version.
+    if type(version) is not int:
         raise StorageError(f"{path}: not a controller's document")
+    if version < 1:
+        raise StorageError(
+            f"{path}: expected schema version {SCHEMA_VERSION}, got {version}, which "
+            "no jerp writes; train again"
+        )
     if version > SCHEMA_VERSION:
         raise StorageError(
             f"{path}: of a newer jerp: expected schema version {SCHEMA_VERSION}, got "
@@ -175,15 +201,39 @@ def _checked_document(path: Path, data: bytes) -> dict[str, Any]:
     return document
 
 
+def _check_fields(folder: Path, document: Mapping[str, Any]) -> None:
+    """Raises `StorageError` naming the field that is missing or of another kind."""
+    fault = next(_faults(document), None)
+    if fault is not None:
+        raise StorageError(
+            f"{folder}: not a controller that jerp wrote: {fault}; train again"
+        )
+
+
+def _faults(document: Mapping[str, Any]) -> Iterator[str]:
+    for name, (kinds, expected) in _FIELDS.items():
+        if name not in document:
+            yield f"missing field {name}"
+        elif type(document[name]) not in kinds:
+            found = "null" if document[name] is None else reprlib.repr(document[name])
+            yield f"field {name}: expected {expected}, got {found}"
+    parts = {"normalization": {"mean", "scale"} if document["normalization"] else set()}
+    if document["support"] is not None:
+        parts["support"] = {field.name for field in fields(BufferSupport)}
+    for name, expected in parts.items():
+        for part in sorted(expected ^ {*document[name]}):
+            yield f"{'missing' if part in expected else 'unknown'} field {name}.{part}"
+
+
 def _parse(
     folder: Path, document: Mapping[str, Any], params: Mapping[str, Any]
 ) -> HarnessController:
     """The controller; what it refuses is the fault of the files."""
+    support = document["support"]
+    if support is not None:
+        lists = {k: tuple(v) for k, v in support.items() if isinstance(v, list)}
+        support = BufferSupport(**{**support, **lists})
     try:
-        support = document["support"]
-        if support is not None:
-            lists = {k: tuple(v) for k, v in support.items() if isinstance(v, list)}
-            support = BufferSupport(**{**support, **lists})
         return HarnessController(
             params,
             document["feature_names"],
@@ -193,7 +243,7 @@ def _parse(
             support=support,
             **document["normalization"],
         )
-    except (KeyError, TypeError, AttributeError, ConfigError) as error:
+    except ConfigError as error:
         raise StorageError(
             f"{folder}: not a controller that jerp wrote: {error}; train again"
         ) from error

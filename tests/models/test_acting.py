@@ -246,6 +246,7 @@ def changed(layer, name, value):
             r"logits\.bias: .* NaN",
         ),
         ({"params": changed("logits", "bias", np.zeros(3, int))}, "got int64"),
+        ({"params": changed("hidden", "bias", [0, [1]])}, r"hidden\.bias: .* ragged"),
         ({"mean": np.zeros(2)}, "mean, scale: expected both"),
         ({"mean": np.zeros(3), "scale": np.ones(3)}, "mean: expected 2 finite"),
         ({"mean": np.zeros(2), "scale": np.zeros(2)}, "scale: expected numbers above"),

@@ -1,6 +1,7 @@
+import hashlib
 import itertools
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import jax
@@ -140,6 +141,69 @@ def test_a_document_that_is_not_the_written_one_is_refused(folder, changes, mess
     rewrite(folder, **changes)
     with pytest.raises(StorageError, match=message):
         load_controller(folder)
+
+
+def resign(folder, **changes):
+    """What `rewrite` does, by a hand that mends the checksum; ... takes a field out."""
+    path = folder / "controller.json"
+    document = {**json.loads(path.read_text()), **changes}
+    document = {name: value for name, value in document.items() if value is not ...}
+    path.write_text(json.dumps(document))
+    params, header = load_tree(folder / "controller.safetensors")
+    header["document_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    save_tree(folder / "controller.safetensors", params, header)
+
+
+SUPPORT = asdict(controller().support)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"action_names": ...}, "missing field action_names; train again"),
+        ({"feature_names": ...}, "missing field feature_names"),
+        ({"feature_names": None}, "field feature_names: expected a list of texts, got"),
+        ({"action_names": [1, 2]}, "action_names: expected different texts"),
+        (
+            {"feature_version": None},
+            "feature_version: expected a whole number, got",
+        ),
+        ({"feature_version": "q"}, "field feature_version: .* got 'q'"),
+        ({"feature_version": True}, "field feature_version: .* got True"),
+        ({"training": None}, "field training: expected an object, got null"),
+        ({"normalization": None}, "field normalization: expected an object, got null"),
+        ({"normalization": {"mean": [0, 0, 0]}}, r"missing field normalization\.scale"),
+        ({"normalization": {"mean": ["a"] * 3, "scale": [1] * 3}}, "mean: expected 3"),
+        ({"normalization": {"params": 1}}, r"missing field normalization\.mean"),
+        ({"support": {}}, r"missing field support\.action_counts"),
+        ({"support": {**SUPPORT, "x": 1}}, r"unknown field support\.x"),
+        (
+            {"support": {**SUPPORT, "feature_mean": [0.5]}},
+            r"feature_mean: expected 3",
+        ),
+        ({"schema_version": 0}, "expected schema version 1, got 0"),
+        ({"schema_version": -3}, "expected schema version 1, got -3"),
+        ({"schema_version": True}, "not a controller's document"),
+    ],
+)
+def test_a_field_that_jerp_did_not_write_is_named(folder, changes, message):
+    resign(folder, **changes)
+    with pytest.raises(StorageError, match=message):
+        load_controller(folder, feature_names=("doubt", "cost", "drafts"))
+
+
+def test_a_document_nested_beyond_reading_is_refused(folder):
+    path = folder / "controller.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(StorageError, match="not valid JSON"):
+        load_controller(folder)
+
+
+@pytest.mark.parametrize("path", [None, 5, b"folder"])
+def test_what_is_no_path_is_refused(path):
+    for use in (load_controller, lambda path: save_controller(path, controller())):
+        with pytest.raises(ConfigError, match="folder: expected a path, as text"):
+            use(path)
 
 
 def test_damaged_files_are_refused_by_name(folder):
