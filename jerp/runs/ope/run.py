@@ -12,11 +12,11 @@ import numpy as np
 from jerp.errors import ConfigError, InputError
 from jerp.estimators.ope_methods import METHODS, NON_NEGATIVE
 from jerp.models.acting import HarnessController
+from jerp.runs.ope.notes import notes
 from jerp.runs.ope.predict import predict
 from jerp.runs.ope.report import markdown
 from jerp.runs.ope.settings import OpeSettings, check_settings
-from jerp.runs.train_harness.buffer import Buffer, read_buffer
-from jerp.runs.train_harness.notes import legal_notes
+from jerp.runs.train_harness.buffer import read_buffer
 from jerp.storage.atomic import write_bytes
 from jerp.storage.controllers import load_controller
 from jerp.storage.documents import write_json
@@ -87,7 +87,7 @@ def evaluate_controller(
             {"folder": s.folder, "fingerprint": s.fingerprint} for s in buffer.sources
         ],
         "level": settings.level,
-        "notes": _notes(buffer, settings),
+        "notes": notes(buffer, controller.training),
         **found,
     }
     if settings.out is not None:
@@ -104,27 +104,6 @@ def _log_probs(controller: HarnessController, data: Trajectory) -> np.ndarray:
     found = np.zeros(legal.shape, np.float32)
     found[mask] = controller.log_probs(np.asarray(data.observation)[mask], legal[mask])
     return found
-
-
-def _notes(buffer: Buffer, settings: OpeSettings) -> list[str]:
-    """What a reader of the table should know of the log."""
-    data, notes = buffer.data, legal_notes(buffer.sources)
-    valid = np.asarray(valid_episodes(data))
-    returns = np.where(data.mask, data.reward, 0)[valid].sum(axis=1)
-    if np.ptp(returns) == 0:
-        notes.append(
-            f"every episode has the return {returns[0]:.3g}: the log cannot tell "
-            "policies apart, and weighted estimates have intervals of width 0"
-        )
-    if (~valid).any():
-        notes.append(f"{(~valid).sum()} episodes left out: infrastructure failed")
-    cut = np.asarray(data.truncated)[valid].any(axis=1).mean()
-    if cut > 0:
-        notes.append(
-            f"{cut:.0%} of the episodes ran out of budget; what they had earned until "
-            "then is their return"
-        )
-    return notes
 
 
 def _check_out(out: Path | None) -> None:

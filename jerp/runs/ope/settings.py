@@ -23,7 +23,8 @@ class OpeSettings:
 
     Attributes:
       trajectories: trajectory folders of one layout, with the behaviour's
-        probabilities, such as RUN/coding/buffer.
+        probabilities, such as OTHER_RUN/coding/buffer; best of episodes that the
+        controller did not learn from.
       controller: folder of `jerp train harness`, such as
         RUN/coding/controllers/awr-0.
       out: folder for results.json and report.md; nothing is written without.

@@ -48,7 +48,12 @@ def render(trained: Trained) -> RenderableType:
     state = "trained" if trained.is_new else "trained before, with the same settings"
     lines.append(printable(f"{state}: {trained.folder}"))
     if all(source["probabilities"] for source in training["data"]):
-        folders = [source["folder"] for source in training["data"]]
-        words = ["jerp", "ope", *folders, "--controller", str(trained.folder)]
-        lines.append(printable(f"will it be better? {shlex.join(words)}"))
+        # Not its own episodes: what was luck in them would look like a gain.
+        words = ["jerp", "ope", "OTHER_LOGS", "--controller", str(trained.folder)]
+        lines.append(
+            printable(
+                "will it be better, on episodes that it did not learn from? "
+                f"{shlex.join(words)}"
+            )
+        )
     return Group(table, *lines)

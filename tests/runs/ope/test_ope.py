@@ -6,6 +6,8 @@ otherwise: weights are 1 and every estimate is the log's own mean return.
 
 import json
 import re
+import shutil
+from dataclasses import asdict
 
 import jax
 import numpy as np
@@ -14,6 +16,7 @@ import pytest
 from jerp.cli.app import execute
 from jerp.models.acting import HarnessController
 from jerp.runs.ope.predict import predict
+from jerp.runs.train_harness.buffer import read_buffer
 from jerp.storage.controllers import save_controller
 from tests.runs.train_harness.logs import ACTIONS, FEATURES, episodes, logged, spoilt
 
@@ -27,7 +30,7 @@ def uniform(**fields):
     return data.replace(log_prob=log_prob)
 
 
-def controller(path, bias=0.0, version=2, features=FEATURES):
+def controller(path, bias=0.0, version=2, features=FEATURES, training=None):
     """Logits of 0, but for that of the first action."""
     sizes = (len(features), 2, len(ACTIONS))
     first = np.zeros(sizes[2], np.float32)
@@ -37,7 +40,10 @@ def controller(path, bias=0.0, version=2, features=FEATURES):
         "logits": {"kernel": np.zeros(sizes[1:]), "bias": first},
     }
     params = jax.tree.map(np.float32, params)
-    return save_controller(path, HarnessController(params, features, ACTIONS, version))
+    made = HarnessController(
+        params, features, ACTIONS, version, training=training or {}
+    )
+    return save_controller(path, made)
 
 
 def jerp(tmp_path, log, *words, **changes):
@@ -104,6 +110,47 @@ def test_a_log_without_legal_actions_says_that_all_were_taken_for_legal(
     full = logged(tmp_path / "full", uniform())
     assert jerp(tmp_path, full) == 0
     assert "no legal actions" not in capsys.readouterr().out
+
+
+def learned_from(folder, **changes):
+    """What `jerp train harness` keeps of its episodes, if it learned from `folder`."""
+    (source,) = read_buffer([folder]).sources
+    return {"data": [{**asdict(source), **changes}]}
+
+
+def test_the_episodes_that_a_controller_learned_from_are_pointed_out(tmp_path, capsys):
+    log, out = logged(tmp_path / "log", uniform()), tmp_path / "out"
+    copy = shutil.copytree(log, tmp_path / "copy")
+    said = f"note: {copy}: these are the episodes that the controller learned from"
+    assert jerp(tmp_path, copy, "--out", str(out), training=learned_from(log)) == 0
+    assert said in capsys.readouterr().out
+    assert f"- {said}" in (out / "report.md").read_text()
+    (found,) = [n for n in result_notes(out) if "learned" in n]
+    assert found.endswith("luck there looks like a gain here: use others")
+
+
+def test_a_folder_that_grew_since_is_suspected(tmp_path, capsys):
+    log = logged(tmp_path / "log", uniform())
+    training = learned_from(log, fingerprint="of fewer", episodes=5)
+    assert jerp(tmp_path, log, training=training) == 0
+    said = f"note: {log}: the controller learned from 5 episodes that were in a folder"
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("training", [{}, {"data": "mine"}, {"data": [{"mine": 1}]}])
+def test_a_controller_that_does_not_say_what_it_learned_from_is_suspected(
+    tmp_path, capsys, training
+):
+    log = logged(tmp_path / "log", uniform())
+    assert jerp(tmp_path, log, training=training) == 0
+    assert "note: the controller does not say which episodes" in capsys.readouterr().out
+
+
+def test_other_episodes_are_as_they_should_be(tmp_path, capsys):
+    other = logged(tmp_path / "other", episodes(1))
+    log = logged(tmp_path / "log", uniform())
+    assert jerp(tmp_path, log, training=learned_from(other)) == 0
+    assert "learned" not in capsys.readouterr().out
 
 
 def result_notes(out):

@@ -219,7 +219,8 @@ def test_the_command_prints_what_there_was_and_what_is_next(settings, capsys):
     assert [line for line in lines if line.startswith("effective sample size")]
     assert lines[-2:] == [
         f"trained: {out}",
-        f"will it be better? jerp ope {log} --controller {out}",
+        "will it be better, on episodes that it did not learn from? "
+        f"jerp ope OTHER_LOGS --controller {out}",
     ]
     assert cli.main(words) == 0
     assert "trained before, with the same settings" in capsys.readouterr().out
