@@ -18,6 +18,7 @@ from typing import Literal
 from experiments.harness_control.domains import DOMAINS
 from jerp.errors import ConfigError, UnknownNameError
 from jerp.runs.harness.collection import HarnessSizes
+from jerp.runs.seeds import check_seed
 
 __all__ = ["GENERATOR_SEEDS", "HarnessConfig"]
 
@@ -47,7 +48,7 @@ class HarnessConfig:
       smoke: check the plumbing; numbers mean nothing. Seconds from recorded responses,
         a minute or two with the live executor, whose model has to be compiled.
       full: the paper's sizes; needs the live executor, resumes over many sittings.
-      seed: of behaviour, training and bootstrap; at least 0.
+      seed: of behaviour, training and bootstrap; in [0, 2^32).
     """
 
     domain: tuple[str, ...] = DOMAINS
@@ -68,8 +69,7 @@ class HarnessConfig:
             )
         if self.seeds < 1:
             raise ConfigError(f"seeds: expected at least 1, got {self.seeds}")
-        if self.seed < 0:
-            raise ConfigError(f"seed: expected at least 0, got {self.seed}")
+        check_seed(self.seed)
         if self.smoke and self.full:
             raise ConfigError("smoke and full exclude each other; give one of them")
         if self.full and self.executor == "recorded":

@@ -166,7 +166,8 @@ def test_unknown_domain_is_answered_with_the_nearest():
     ("settings", "word"),
     [
         ({"seeds": 0}, "seeds"),
-        ({"seed": -1}, "seed: expected at least 0, got -1"),
+        ({"seed": -1}, r"--seed: expected in \[0, 2\^32\), got -1"),
+        ({"seed": 2**32}, r"--seed: expected in \[0, 2\^32\), got 4294967296"),
         ({"smoke": True, "full": True}, "smoke"),
         ({"full": True}, "smollm2"),
         ({"domain": ("coding", "coding")}, "distinct"),

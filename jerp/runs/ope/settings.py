@@ -13,6 +13,7 @@ from typing import Literal
 from tyro.conf import Positional
 
 from jerp.errors import ConfigError
+from jerp.runs.seeds import check_seed
 
 __all__ = ["OpeSettings", "check_settings"]
 
@@ -53,6 +54,7 @@ class OpeSettings:
 
 def check_settings(settings: OpeSettings) -> None:
     """Raises `ConfigError` naming the flag whose value cannot be meant."""
+    check_seed(settings.seed)
     ranges = {
         "--discount": (0 <= settings.discount <= 1, "in [0, 1]", settings.discount),
         "--min-effective": (
@@ -67,7 +69,6 @@ def check_settings(settings: OpeSettings) -> None:
         ),
         "--level": (0.5 < settings.level < 1, "in (0.5, 1)", settings.level),
         "--resamples": (settings.resamples >= 1, ">= 1", settings.resamples),
-        "--seed": (0 <= settings.seed < 2**32, "in [0, 2^32)", settings.seed),
     }
     for flag, (holds, expected, value) in ranges.items():
         if not holds:

@@ -16,6 +16,7 @@ from typing import Literal
 from tyro.conf import Positional
 
 from jerp.errors import ConfigError
+from jerp.runs.seeds import check_seed
 
 __all__ = ["PassktSettings", "check_settings", "command", "number_text"]
 
@@ -116,11 +117,11 @@ def check_settings(settings: PassktSettings) -> None:
     Raises:
       ConfigError: a value out of range, or a column that is not one to group by.
     """
+    check_seed(settings.seed)
     rules = (
         ("min-coverage", 0 <= settings.min_coverage <= 1, "in [0, 1]"),
         ("level", 0 < settings.level < 1, "in (0, 1)"),
         ("resamples", settings.resamples >= 1, "at least 1"),
-        ("seed", 0 <= settings.seed < 2**32, "in [0, 2^32)"),
         (
             "by",
             settings.by not in RESERVED,

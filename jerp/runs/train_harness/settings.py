@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from jerp.errors import ConfigError
+from jerp.runs.seeds import check_seed
 
 __all__ = ["TrainSettings", "check_settings", "command", "recorded_settings"]
 
@@ -76,6 +77,7 @@ def check_settings(settings: TrainSettings) -> None:
       ConfigError: a value out of range, or one that contradicts another.
     """
     s = settings
+    check_seed(s.seed)
     if not s.trajectories:
         raise ConfigError(
             "trajectories: expected at least one folder, such as RUN/coding/buffer, "
@@ -86,7 +88,6 @@ def check_settings(settings: TrainSettings) -> None:
         ("epochs", s.epochs >= 1, "at least 1"),
         ("batch_size", s.batch_size >= 1, "at least 1"),
         ("hidden_size", s.hidden_size >= 1, "at least 1"),
-        ("seed", 0 <= s.seed < 2**32, "in [0, 2^32)"),
         ("min_weight", 0 <= s.min_weight < math.inf, "at least 0"),
         ("max_weight", s.min_weight < s.max_weight < math.inf, "above --min-weight"),
         ("entropy_weight", 0 <= s.entropy_weight < math.inf, "at least 0"),
