@@ -20,7 +20,7 @@ from jerp.cli.train import TrainHarness
 from jerp.cli.trajectories import TrajectoriesCheck, TrajectoriesShow
 from jerp.cli.version import Version
 from jerp.cli.view import View
-from jerp.errors import JerpError, UnknownNameError
+from jerp.errors import ConfigError, JerpError, UnknownNameError
 
 __all__ = ["execute"]
 
@@ -43,6 +43,7 @@ def execute(words: Sequence[str]) -> int:
     """
     _escape_what_output_cannot_encode()
     try:
+        _check_options(words)
         command = _app(words).cli(
             prog="jerp",
             description=DESCRIPTION,
@@ -120,6 +121,32 @@ def _check_word(kind: str, words: Sequence[str], known: Collection[str]) -> None
     """Refuses a first word that is neither an option nor a `known` name."""
     if words and not words[0].startswith("-") and words[0] not in known:
         raise UnknownNameError(kind, words[0], known)
+
+
+def _check_options(words: Sequence[str]) -> None:
+    """Refuses an empty word, and an option that is given twice.
+
+    An empty path would be the folder that the command runs in, and of an option that is
+    given twice the parser keeps the last alone.
+    """
+    seen: set[str] = set()
+    for before, word in zip(("", *words), words, strict=False):
+        option, is_assigned, value = word.partition("=")
+        is_option = option.startswith("--")
+        if not word or (is_option and is_assigned and not value):
+            name = option if is_option else before
+            name = name if name.startswith("--") else "command line"
+            raise ConfigError(
+                f"{name}: expected a name or path, got an empty text; is a variable of "
+                "the shell not set?"
+            )
+        name = option.replace("_", "-")
+        if is_option and name in seen:
+            raise ConfigError(
+                f"{name}: expected once, got twice; give all its values after one"
+            )
+        if is_option:
+            seen.add(name)
 
 
 def _group(**commands: Callable[..., Any]) -> SubcommandApp:

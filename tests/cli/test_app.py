@@ -116,6 +116,43 @@ def test_a_misspelt_command_gets_the_nearest_name_in_one_line(
     assert message in error and runs == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--domain", "coding", "--domain", "research"],
+        ["--domain=coding", "--smoke", "--domain=research"],
+    ],
+)
+def test_an_option_given_twice_is_refused(runs, capsys, words):
+    assert cli.main(["run", "harness", *words]) == 2
+    assert capsys.readouterr().err == (
+        "jerp: --domain: expected once, got twice; give all its values after one\n"
+    )
+    assert runs == []
+    assert cli.main(["run", "harness", "--domain", "coding", "research"]) == 0
+
+
+def test_one_option_is_one_with_dash_or_underscore(capsys):
+    words = ["--min-effective", "1", "--min_effective", "2", "--controller", "c"]
+    assert cli.main(["ope", "folder", *words]) == 2
+    assert "--min-effective: expected once" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["run", "harness", "--out", ""], "--out"),
+        (["run", "harness", "--out="], "--out"),
+        (["view", ""], "command line"),
+    ],
+)
+def test_an_empty_path_is_not_the_current_folder(runs, capsys, words, name):
+    assert cli.main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"jerp: {name}: expected a name or path, got an empty text")
+    assert error.count("\n") == 1 and runs == []
+
+
 def test_help_lists_settings_with_their_meaning(runs, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(["run", "harness", "--help"])
