@@ -29,20 +29,37 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
 
 
-# Here compiling is nearly all of the time. Where a test is about single bits (ops,
-# advantages) or runs for long (models, bridge), programs are optimised as users' are.
+# Here compiling is nearly all of the time. Where a test is about single bits
+# (advantages, compensated sums) or runs for long (models, bridge), programs are
+# optimised as users' are.
 QUICKLY_COMPILED = (
     *("cli", "envs", "estimators", "experiments", "harness", "objectives"),
+    *("ops/test_checks.py", "ops/test_masked.py", "ops/test_segments.py"),
     *("rollout", "runs"),
     *("training", "test_examples.py", "test_readme.py"),
 )
 
+# One test of these takes longer than most files do: they start first, so that no
+# worker is left alone with them in the end.
+LONGEST = ("experiments", "notebooks", "runs", "test_packaging.py", "test_readme.py")
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _quick_compilation(request):
-    """A quarter less time in the folders named above, for slower programs."""
-    part = request.path.relative_to(Path(__file__).parent).parts[0]
-    jax.config.update("jax_disable_most_optimizations", part in QUICKLY_COMPILED)
+    """A quarter less time in what is named above, for slower programs."""
+    path = request.path.relative_to(Path(__file__).parent).as_posix()
+    quick = path.startswith(QUICKLY_COMPILED)
+    jax.config.update("jax_disable_most_optimizations", quick)
+
+
+def pytest_collection_modifyitems(items):
+    root = Path(__file__).parents[1]
+
+    def is_short(item):
+        parts = item.path.relative_to(root).parts
+        return parts[parts[0] == "tests"] not in LONGEST
+
+    items.sort(key=is_short)
 
 
 @pytest.fixture(autouse=True, scope="session")

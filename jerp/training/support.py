@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import numpy as np
 
@@ -18,11 +20,7 @@ def episode_returns(data: Trajectory, *, discount: ArrayLike = 1.0) -> Array:
 
     G = sum_t discount^t r_t
     """
-
-    def returns_of(reward: Array, mask: Array) -> Array:
-        return discounted_returns(reward, mask, discount=discount)
-
-    return jax.vmap(returns_of)(data.reward, data.mask)[:, 0]
+    return _returns(data.reward, data.mask, discount)
 
 
 def trajectory_support(
@@ -52,3 +50,9 @@ def trajectory_support(
         np.asarray(weight)[valid],
         num_actions=num_actions if legal is None else legal.shape[-1],
     )
+
+
+@jax.jit
+def _returns(reward: Array, mask: Array, discount: ArrayLike) -> Array:
+    returns_of = partial(discounted_returns, discount=discount)
+    return jax.vmap(returns_of)(reward, mask)[:, 0]
