@@ -61,10 +61,12 @@ def _rows(results: Mapping[str, Any]) -> list[list[str]]:
 
 def _lines(results: Mapping[str, Any]) -> list[str]:
     overlap, size = results["overlap"], results["effective_sample_size"]
+    # An estimate of a share: luck alone puts it above 1.
+    shared = min(overlap["supported_mass"], 1.0)
     lines = [
         f"{results['episodes']} episodes of {results['tasks']} tasks weigh as much as "
         f"{size:.1f} of the controller's own",
-        f"overlap: {overlap['supported_mass']:.1%} of its probability on actions the "
+        f"overlap: an estimated {shared:.1%} of its probability on actions the "
         f"behaviour could take; mean weight {overlap['mean_weight']:.3g}, largest "
         f"{overlap['max_weight']:.3g}; {overlap['large_ratio_share']:.1%} of steps "
         "with a ratio above 10",
