@@ -215,10 +215,17 @@ class TrajectoryFolder:
             tree, document = load_tree(path)
         except StorageError as error:
             raise StorageError(f"{error}. {self._advice(name)}") from error
-        if document.get("schema_version") != SCHEMA_VERSION or set(tree) != {*FIELDS}:
+        if document.get("schema_version") != SCHEMA_VERSION:
             raise StorageError(
                 f"{path}: expected format version {SCHEMA_VERSION}, got "
                 f"{document.get('schema_version')}; read it with the jerp that wrote it"
+            )
+        found = {*tree} if isinstance(tree, dict) else set()
+        for field in sorted(found ^ {*FIELDS}):
+            fault = "unknown" if field in found else "missing"
+            raise StorageError(
+                f"{path}: {fault} field {field}: not a shard that jerp wrote. "
+                f"{self._advice(name)}"
             )
         try:
             trajectory = self._checked(Trajectory(**tree))

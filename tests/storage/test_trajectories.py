@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from jerp.errors import ConfigError, StorageError, TrajectoryError
+from jerp.storage.tensors import load_tree, save_tree
 from jerp.storage.trajectories import TrajectoryFolder, TrajectoryMeta
 from jerp.trajectory import Trajectory
 from tests.storage.episodes import ACTIONS, FEATURES, episodes, texts
@@ -155,6 +156,23 @@ def test_a_folder_of_another_kind_is_refused(tmp_path, folder):
         TrajectoryFolder.create(folder.folder, META)
     with pytest.raises(StorageError, match=message):
         TrajectoryFolder.open(folder.folder)
+
+
+def test_a_shard_of_other_fields_names_the_first(folder):
+    path = folder.folder / "trajectories-0000.safetensors"
+    tree, document = load_tree(path)
+    lacking = {name: leaf for name, leaf in tree.items() if name != "log_prob"}
+    for other, message in (
+        (lacking, r"0000\.safetensors: missing field log_prob: .* move what there is"),
+        ({**tree, "luck": tree["mask"]}, "unknown field luck"),
+        ([tree["mask"]], "missing field action:"),
+    ):
+        save_tree(path, other, document)
+        with pytest.raises(StorageError, match=message):
+            folder.load()
+    save_tree(path, tree, {**document, "schema_version": 2})
+    with pytest.raises(StorageError, match="expected format version 1, got 2"):
+        folder.load()
 
 
 def test_an_empty_folder_says_that_nothing_was_collected(tmp_path):
