@@ -187,8 +187,18 @@ class Decoder(nn.Module):
     ) -> tuple[Array, tuple[Any, ...]]:
         """Normalised final states `[B, T, F]` float32, and the new cache by layer."""
         chex.assert_rank([tokens, positions], [2, 2])
-        c = self.config
         x = self.embedding[tokens].astype(jnp.float32)
+        return self.states(x, positions, cache, mixer)
+
+    def states(
+        self,
+        x: Array,
+        positions: Array,
+        cache: tuple[Any, ...] | None = None,
+        mixer: Mixer = causal_mixer,
+    ) -> tuple[Array, tuple[Any, ...]]:
+        """As `hidden`, of inputs `[B, T, F]` that are no embedded tokens."""
+        c = self.config
         angles = rotary_angles(positions, head_dim=c.head_dim, base=c.rope_base)
         before = cache if cache is not None else (None,) * c.num_layers
         after = []
