@@ -15,10 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from jerp.errors import ConfigError, InputError, StorageError
+from jerp.errors import ConfigError, StorageError
 from jerp.models.acting import Decision
 from jerp.models.acting_checks import check_features, check_legal, layout_names
 from jerp.ops.checks import check_count
@@ -31,6 +30,7 @@ from jerp.storage.logged_steps import (
     LoggedStep,
     as_trajectory,
     check_decision,
+    check_reward,
     usage_row,
 )
 from jerp.storage.trajectories import TrajectoryFolder, TrajectoryMeta
@@ -239,8 +239,7 @@ class OpenEpisode:
             usage=usage_row(usage or {}),
             text={"action": decision.name, **(text or {})},
         )
-        if not np.isfinite(step.reward):
-            raise InputError(f"reward: expected a finite number, got {reward}")
+        check_reward(step.reward)
         encode_transcripts([[step.text]], num_steps=1)
         self._steps.append(step)
 

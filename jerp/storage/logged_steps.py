@@ -13,7 +13,17 @@ from jerp.models.acting import Decision
 from jerp.trajectory import Trajectory
 from jerp.typing import USAGE_KINDS, Outcome
 
-__all__ = ["LoggedEnd", "LoggedStep", "as_trajectory", "check_decision", "usage_row"]
+__all__ = [
+    "LoggedEnd",
+    "LoggedStep",
+    "as_trajectory",
+    "check_decision",
+    "check_reward",
+    "usage_row",
+]
+
+# Two of them have a sum in float32, as the rewards of a last step and of its end.
+LARGEST = 1e38
 
 
 @dataclass(frozen=True)
@@ -70,8 +80,7 @@ class LoggedEnd:
         if outcome is None:
             outcome = Outcome.SUCCESS if score == 1 else Outcome.FAILURE
         reward = float(score if reward is None else reward)
-        if not np.isfinite(reward):
-            raise InputError(f"reward: expected a finite number, got {reward}")
+        check_reward(reward)
         return cls(task_id, Outcome(outcome), float(score), reward)
 
 
@@ -89,10 +98,19 @@ def check_decision(decision: Decision, legal: np.ndarray, names: Sequence[str]) 
         )
     if not legal[action]:
         raise InputError(f"decision: expected a legal action, got {decision.name!r}")
-    if not -np.inf < decision.log_prob <= 0:
+    if not -LARGEST <= decision.log_prob <= 0:
         raise InputError(
-            f"decision.log_prob: expected a number of at most 0, got "
+            f"decision.log_prob: expected a number in [-{LARGEST}, 0], got "
             f"{decision.log_prob}"
+        )
+
+
+def check_reward(reward: float) -> None:
+    """Raises `InputError` unless float32 can hold it, and the sum of two."""
+    if not abs(reward) <= LARGEST:
+        raise InputError(
+            f"reward: expected a finite number of at most {LARGEST} in size, got "
+            f"{reward}"
         )
 
 
@@ -101,13 +119,16 @@ def usage_row(usage: Mapping[str, float]) -> np.ndarray:
 
     Raises:
       UnknownNameError: there is no such kind.
-      InputError: an amount is negative or not finite.
+      InputError: an amount is negative, or float32 cannot hold it.
     """
     for kind, amount in usage.items():
         if kind not in USAGE_KINDS:
             raise UnknownNameError("kind of usage", kind, USAGE_KINDS)
-        if not 0 <= amount < np.inf:
-            raise InputError(f"usage[{kind!r}]: expected at least 0, got {amount}")
+        if not 0 <= amount <= LARGEST:
+            raise InputError(
+                f"usage[{kind!r}]: expected at least 0 and at most {LARGEST}, got "
+                f"{amount}"
+            )
     return np.array([usage.get(kind, 0.0) for kind in USAGE_KINDS], np.float32)
 
 

@@ -238,6 +238,9 @@ def test_shards_of_another_writer_are_left_alone(tmp_path):
         (([0, 0], ALL, Decision(0, "draft", 0.5)), InputError, "log_prob: .* got 0.5"),
         (([0, 0], ALL, Decision(0, "draft", np.nan)), InputError, "log_prob: .* nan"),
         (([0, 0], ALL, DRAFT, {"reward": np.inf}), InputError, "reward: .* inf"),
+        (([0, 0], ALL, Decision(0, "draft", -1e39)), InputError, "log_prob: .* -1e"),
+        (([0, 0], ALL, DRAFT, {"reward": 1e39}), InputError, "reward: .* 1e[+]39"),
+        (([0, 0], ALL, DRAFT, {"usage": {"seconds": 1e39}}), InputError, "at most 1e"),
         (([0, 0], ALL, DRAFT, {"usage": {"second": 1}}), UnknownNameError, "seconds"),
         (([0, 0], ALL, DRAFT, {"usage": {"seconds": -1}}), InputError, "at least 0"),
         (([0, 0], ALL, DRAFT, {"text": {"x": {1}}}), TrajectoryError, "JSON-able"),
@@ -260,6 +263,7 @@ def test_a_step_that_cannot_be_meant_is_refused_and_not_logged(
         ({"score": 1.5}, InputError, r"score: expected a number in \[0, 1\], got 1.5"),
         ({"score": None}, InputError, "got None"),
         ({"score": 1, "reward": np.nan}, InputError, "reward: .* nan"),
+        ({"score": 1, "reward": -1e39}, InputError, "reward: .* -1e[+]39"),
         ({"score": 0, "outcome": Outcome.TRUNCATED}, ConfigError, "final_features"),
     ],
 )
@@ -275,6 +279,14 @@ def test_an_end_that_cannot_be_meant_is_refused_and_may_be_repaired(
         episode.end(1)
     with pytest.raises(ConfigError, match="this episode is over"):
         episode.step([0, 0], ALL, SUBMIT)
+
+
+def test_the_largest_rewards_of_a_last_step_and_its_end_have_a_sum(log, tmp_path):
+    episode = log.begin("a")
+    episode.step([0, 0], ALL, SUBMIT, reward=-1e38)
+    episode.end(0, reward=-1e38)
+    data = TrajectoryFolder.open(tmp_path / "logs").load()
+    np.testing.assert_allclose(data.reward, [[-2e38]])
 
 
 def test_a_closed_log_and_an_unnamed_task_are_refused(tmp_path):
