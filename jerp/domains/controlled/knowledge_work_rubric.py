@@ -3,7 +3,8 @@
 A briefing has lines such as `- budget: 340 crowns [2]`: a section, what it says, and
 the note that says so. The public items need no gold answer, so a check may ask them and
 a cross-check may compare with the notes; only the verifier knows the right figures. The
-verifier pays every criterion in proportion to the right figures, none for form alone.
+verifier pays every criterion in proportion to the right figures, none for form alone,
+and a line with a second value beside its figure is a guess, not a right figure.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jerp.domains.controlled.knowledge_work_tasks import MONTHS, NUM_SECTIONS
+from jerp.domains.controlled.knowledge_work_tasks import MONTHS, NUM_SECTIONS, WORDS
 from jerp.domains.controlled.research_corpus import terms, words
+from jerp.domains.controlled.research_world import FIRST_NAMES, LAST_NAMES
 from jerp.records import Criterion, Task
 
 __all__ = [
@@ -40,6 +42,13 @@ WEIGHTS = {
 }
 PUBLIC = ("present", "supported", "current")
 _MONTHS = {month.lower() for month in MONTHS}
+_VALUES = frozenset(
+    word
+    for values in (MONTHS, FIRST_NAMES, LAST_NAMES, *WORDS.values())
+    for value in values
+    for word in words(value)
+)
+"""Words that are a value, or part of one, whatever the section."""
 
 
 class Line(NamedTuple):
@@ -140,7 +149,8 @@ def criteria(
 ) -> tuple[Criterion, ...]:
     """The verdict's criteria, each a share of the sections.
 
-    `figures`: the line is short and holds the right value and no rival one.
+    `figures`: the line is short and holds the right value and no second one of any
+    kind: a list of values would else be right wherever one of them is.
     `sources`: it also cites the note that says so. The public ones are shares of
     `missing_items`, of right lines alone. A line that no note in hand supports, asked
     for or not, costs all of `supported`.
@@ -162,11 +172,27 @@ def criteria(
 
 
 def _is_right(task: Task, line: Line) -> bool:
-    hidden = task.payload["hidden"]
-    if line.section not in hidden["figures"] or not _is_short(line.text):
+    figure = task.payload["hidden"]["figures"].get(line.section)
+    if figure is None or not _is_short(line.text) or not _holds(line.text, figure):
         return False
-    figure, rival = hidden["figures"][line.section], hidden["rivals"][line.section]
-    return _holds(line.text, figure) and not set(words(rival)) & set(words(line.text))
+    return not _has_second_value(task, line, set(words(figure)))
+
+
+def _has_second_value(task: Task, line: Line, figure: set[str]) -> bool:
+    """Whether a line says a value, of any kind, beside its figure.
+
+    Any number is one, but for the year that is added to a date.
+    """
+    kind = task.payload["sections"][line.section]
+    said = set(words(line.text)) - figure
+    if kind == "date":
+        said = {word for word in said if not re.fullmatch(r"\d{4}", word)}
+    if kind == "name" and len({*map(str.lower, _capitalised(line.text))} & said) >= 2:
+        return True
+    if any(letter.isdigit() for word in said for letter in word):
+        return True
+    rival = words(task.payload["hidden"]["rivals"][line.section])
+    return not said.isdisjoint(_VALUES.union(rival))
 
 
 def _cites(task: Task, line: Line, hand: Sequence[int]) -> bool:
@@ -184,8 +210,12 @@ def _is_kind(kind: str, text: str) -> bool:
     if kind == "date":
         return any(w.isdigit() for w in said) and not _MONTHS.isdisjoint(said)
     if kind == "name":
-        return len(re.findall(r"\b[A-Z][a-z]+", text)) >= 2
+        return len(_capitalised(text)) >= 2
     return bool(said) and all(word.isalpha() for word in said)
+
+
+def _capitalised(text: str) -> list[str]:
+    return re.findall(r"\b[A-Z][a-z]+", text)
 
 
 def _holds(text: str, value: str) -> bool:

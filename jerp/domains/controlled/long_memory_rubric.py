@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jerp.domains.controlled import cited_rubric
+from jerp.domains.controlled.long_memory_tasks import THINGS
 from jerp.domains.controlled.research_corpus import terms, words
 from jerp.records import Task
 
@@ -17,6 +18,10 @@ __all__ = ["PUBLIC", "WEIGHTS", "mentions", "newest_mention", "public_scores", "
 
 WEIGHTS = {"correct": 0.6, "source": 0.15, "newest": 0.05, "grounded": 0.1, "form": 0.1}
 PUBLIC = ("form", "grounded", "newest")
+_VALUES = frozenset(
+    word for thing in THINGS for value in thing.values for word in words(value)
+)
+"""Words that are a value of some thing."""
 
 
 def mentions(task: Task, number: int) -> list[str]:
@@ -68,15 +73,38 @@ def public_scores(
 def scores(task: Task, draft: str | None, hand: Sequence[int]) -> dict[str, float]:
     """All criteria, each 0 or 1; the verifier's own, since they need the gold answer.
 
-    `correct`: a short answer with the value that holds by the last session and no other
-    value of its kind. `source`: correct, in good form, citing the session that tells
-    it. `newest`, `grounded` and `form` are paid as far as the answer is correct.
+    `correct`: a short answer with the value that holds by the last session and no
+    second value of any kind, in reach or not; what the question says is no value.
+    `source`: correct, in good form, citing the session that tells it. `newest`,
+    `grounded` and `form` are paid as far as the answer is correct.
     """
     verdict = cited_rubric.scores(task, draft, hand)
-    correct = verdict["correct"]
+    correct = verdict["correct"] * (not _has_second_value(task, draft or ""))
     public = public_scores(task, draft, hand)
     return {
         "correct": correct,
-        "source": verdict["source"],
+        "source": verdict["source"] * correct,
         **{name: public[name] * correct for name in PUBLIC},
     }
+
+
+def _has_second_value(task: Task, draft: str) -> bool:
+    """Whether an answer says a value, of any kind, beside the right one.
+
+    A number counts where a number is asked for or where a session says it: the day of
+    the month that is invented behind a weekday is neither.
+    """
+    answer, _ = cited_rubric.parse_draft(draft)
+    said = set(words(answer)) - set(words(task.prompt))
+    said -= set(words(task.payload["hidden"]["answer"]))
+    numbers = {word for word in said if any(letter.isdigit() for letter in word)}
+    if numbers and (
+        task.payload["kind"] == "number" or not numbers.isdisjoint(_stated(task))
+    ):
+        return True
+    return not said.isdisjoint(_VALUES)
+
+
+def _stated(task: Task) -> set[str]:
+    sessions = task.payload["passages"]
+    return {w for session in sessions for s in session for w in words(s)}

@@ -18,7 +18,7 @@ from jerp.domains.controlled.research_world import FIRST_NAMES, LAST_NAMES, Kind
 from jerp.errors import ConfigError
 from jerp.records import Task
 
-__all__ = ["NUM_SESSIONS", "generate"]
+__all__ = ["NUM_SESSIONS", "THINGS", "Thing", "generate"]
 
 NUM_SESSIONS = 24
 NUM_DIFFICULTIES = 3

@@ -1,5 +1,7 @@
 """The knowledge-work domain: masks, what each action does, what is asked when."""
 
+import itertools
+import re
 from collections import deque
 from dataclasses import replace
 
@@ -8,6 +10,7 @@ import pytest
 
 from jerp.bridge.executor import Completion
 from jerp.domains.controlled.knowledge_work import KnowledgeWorkDomain
+from jerp.domains.controlled.knowledge_work_tasks import MONTHS, WORDS
 from jerp.domains.explore import explore
 from jerp.harness.actions import NUM_ACTIONS, Action
 from jerp.harness.state import NUM_FEATURES
@@ -247,24 +250,87 @@ def test_requests_within_reach_are_few(tasks):
     assert max(t.states for t in reach.tasks) <= 300
 
 
+def in_each_line(w, said):
+    """A briefing that says `said(section)` in each line, however begun."""
+    first, *rest = w.task.payload["sections"]
+    return "\n".join((f" {said(first)}", *(f"- {s}: {said(s)}" for s in rest)))
+
+
 def sentences_in_turn(w, request, rng):
     """Copies a sentence of the notes into each line, in their order."""
     notes = [passage.split(": ", 1)[1] for passage in w.passages]
-    found = [s for note in notes for s in note.split(". ")]
-    rest = list(w.task.payload["sections"])[1:]
-    lines = [f"- {s}: {found[i % len(found)]}" for i, s in enumerate(rest, 1)]
-    return "\n".join((f" {found[0]}", *lines))
+    found = itertools.cycle(s for note in notes for s in note.split(". "))
+    return in_each_line(w, lambda section: next(found))
 
 
 def everything_in_each_line(w, request, rng):
-    notes = " ".join(w.passages)
-    rest = list(w.task.payload["sections"])[1:]
-    return "\n".join((f" {notes}", *(f"- {s}: {notes}" for s in rest)))
+    return in_each_line(w, lambda section: " ".join(w.passages))
 
 
-@pytest.mark.parametrize("cheat", [sentences_in_turn, everything_in_each_line])
-def test_notes_copied_without_reading_earn_next_to_nothing(tasks, cheat):
-    assert mean_score(DOMAIN, tasks, cheat, thorough) < LIMIT
+VALUES = {
+    "number": r"\b\d{2,3}\b",
+    "date": rf"\d+ (?:{'|'.join(MONTHS)})",
+    "name": r"[A-Z]\w+ [A-Z]\w+",
+    "word": "|".join(word for values in WORDS.values() for word in values),
+}
+
+
+def values(w, kind):
+    """The values of a kind that the notes state, each once."""
+    notes = " ".join(passage.split(": ", 1)[1] for passage in w.passages)
+    return list(dict.fromkeys(re.findall(VALUES[kind], notes)))
+
+
+def several_of_the_kind(w, request, rng):
+    """As many values of the section's kind as fit into four words."""
+
+    def said(section):
+        kind = w.task.payload["sections"][section]
+        return " ".join(values(w, kind)[: 2 if kind in ("date", "name") else 4])
+
+    return in_each_line(w, said)
+
+
+def one_more_of_the_kind(w, request, rng):
+    """A value of the section's kind and one that the notes do not state, or more."""
+    more = {"number": "999", "date": "1 May", "name": "Jo Doe", "word": "red oak"}
+
+    def said(section):
+        kind = w.task.payload["sections"][section]
+        return " ".join((*values(w, kind)[:1], more[kind]))
+
+    return in_each_line(w, said)
+
+
+def one_of_each_kind(w, request, rng):
+    said = " ".join(v for k in ("number", "word", "name") for v in values(w, k)[:1])
+    return in_each_line(w, lambda section: said)
+
+
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        sentences_in_turn,
+        everything_in_each_line,
+        several_of_the_kind,
+        one_of_each_kind,
+    ],
+)
+def test_notes_copied_without_reading_earn_next_to_nothing(cheat):
+    assert mean_score(DOMAIN, DOMAIN.generate(3, 150), cheat, thorough) < LIMIT
+
+
+def first_rung(domain, w, rng):
+    """Reads, retrieves once, drafts, submits."""
+    legal = domain.legal(w)
+    order = (O, D, S) if w.passages else (O, R)
+    return next(action for action in order if legal[action])
+
+
+@pytest.mark.parametrize("choose", [thorough, first_rung])
+def test_two_values_in_each_line_earn_nothing(choose):
+    tasks = DOMAIN.generate(3, 150)
+    assert mean_score(DOMAIN, tasks, one_more_of_the_kind, choose) == 0
 
 
 def test_features_are_in_range_and_follow_the_workspace():

@@ -1,5 +1,7 @@
 """The rubric of the knowledge-work domain, line by line."""
 
+from dataclasses import replace
+
 import pytest
 
 from jerp.domains.controlled.knowledge_work_rubric import (
@@ -80,6 +82,13 @@ def test_a_right_briefing_has_all():
         # The outdated value, alone and beside the right one; a figure within another.
         ("- budget: 90 [1]", {"figures": 2, "sources": 2, "current": 2}),
         ("- budget: 340 or 90 [2]", {"figures": 2, "sources": 2}),
+        # A second value beside the right one: of the kind, of another, known to nobody.
+        ("- budget: 340 77 [2]", dict.fromkeys(WEIGHTS, 2) | {"supported": 0}),
+        ("- budget: 340 x77 [2]", {"figures": 2}),
+        ("- budget: 340 red [2]", {"figures": 2}),
+        ("- budget: 340 May [2]", {"figures": 2}),
+        ("- budget: 340 holm [2]", {"figures": 2}),
+        ("- budget: 340, 340 crowns [2]", {"figures": 3, "supported": 3}),
         ("- budget: 3401 [2]", {"figures": 2}),
         # What was not asked for.
         ("- visitors: 55 [3]", {"figures": 2, "supported": 2}),
@@ -90,6 +99,47 @@ def test_a_right_briefing_has_all():
 def test_rubric_line_by_line(line, scores):
     got = judged(line, MANAGER, COLOUR)
     assert {name: got[name] for name in scores} == scores
+
+
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        ("- manager: led by Oda Holm [2]", 1),
+        ("- manager: Oda Holm Works [2]", 1),
+        ("- manager: Oda Holm Jo Doe [2]", 0),
+        ("- manager: Oda Holm anna tell [2]", 0),
+        ("- manager: Anna Oda Holm [2]", 0),
+        ("- manager: Oda Holm 55 [3]", 0),
+        ("- colour: dark red [3]", 1),
+        ("- colour: red green [3]", 0),
+        ("- colour: red oak [3]", 0),
+        ("- colour: red 340 [3]", 0),
+    ],
+)
+def test_a_line_with_a_second_value_is_not_right(line, right):
+    assert judged(line)["figures"] == right
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("4 May", 1),
+        ("4 May 2023", 1),
+        ("4 May, 9 June", 0),
+        ("4 May June", 0),
+        ("4 May 340", 0),
+        ("3 4 May", 0),
+        ("4 May 20234", 0),
+    ],
+)
+def test_the_year_that_is_added_to_a_date_is_no_second_date(text, right):
+    values = ("4 May", "9 June", 2)
+    hidden = dict(zip(("figures", "rivals", "sources"), values, strict=True))
+    hidden = {name: {"opening": value} for name, value in hidden.items()}
+    payload = {**TASK.payload, "sections": {"opening": "date"}, "hidden": hidden}
+    task = replace(TASK, payload=payload)
+    (figures, *_) = criteria(task, f"- opening: {text} [2]", ALL)
+    assert round(3 * figures.score) == right
 
 
 def test_nothing_pays_without_a_right_figure():

@@ -1,5 +1,6 @@
 """The long-memory domain: its memories, masks, what each action does, the rubric."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from jerp.bridge.executor import Completion
 from jerp.domains.controlled import long_memory_rubric as rubric
 from jerp.domains.controlled.long_memory import LongMemoryDomain
-from jerp.domains.controlled.long_memory_tasks import NUM_SESSIONS, generate
+from jerp.domains.controlled.long_memory_tasks import NUM_SESSIONS, THINGS, generate
 from jerp.domains.controlled.research_corpus import words
 from jerp.domains.explore import explore
 from jerp.errors import ConfigError
@@ -43,7 +44,7 @@ TASK = Task(
 @pytest.fixture(scope="module")
 def tasks():
     # Enough for each rule of fairness to have refused a memory.
-    return DOMAIN.generate(3, 90)
+    return DOMAIN.generate(3, 120)
 
 
 def step(w, action, text="221"):
@@ -237,6 +238,13 @@ def test_weights_sum_to_one_and_correctness_is_at_least_half():
         ("221 [4]", set(), "fg"),
         ("334 [9]", set(), "fg"),
         ("221, or 556 [21]", set(), "f"),
+        # A second value, of which no session in reach or none at all tells.
+        ("556 or 999 [21]", set(), "f"),
+        ("556 - 1 [21]", set(), "f"),
+        ("556 Tuesday [21]", set(), "f"),
+        ("556 waffle [21]", set(), "f"),
+        ("556 Penn [21]", set(), "f"),
+        ("Ada Holm has 556 [21]", {"correct", "source", *rubric.PUBLIC}, "fgn"),
         ("5560 [21]", set(), "f"),
         ("Ada Holm's locker code [21]", set(), ""),
         ("556 and so on and on and on and on [21]", set(), ""),
@@ -267,8 +275,71 @@ def test_a_mention_names_the_whole_person_and_the_thing():
     assert rubric.newest_mention(TASK, (9,)) is None
 
 
+@pytest.mark.parametrize(
+    ("answer", "correct"),
+    [
+        ("Tuesday", 1),
+        # No session tells of the 28th; one of them tells of 334.
+        ("Tuesday, July 28th", 1),
+        ("Tuesday 334", 0),
+        ("Tuesday, not Monday", 0),
+        ("Tuesday mint", 0),
+    ],
+)
+def test_an_invented_number_is_no_second_day(answer, correct):
+    hidden = {"answer": "Tuesday", "rivals": [], "source": 21}
+    payload = dict(TASK.payload, kind="word", hidden=hidden)
+    task = replace(TASK, prompt="When does Ada Holm rest?", payload=payload)
+    assert rubric.scores(task, answer, (21,))["correct"] == correct
+
+
 def random_word_of_the_passages(workspace, request, rng):
     return " " + rng.choice(" ".join(workspace.passages or ("",)).split() or [""])
+
+
+def values(workspace):
+    """What the thing that is asked about may be: any value of its kind, or a number."""
+    prompt = workspace.task.prompt
+    (thing,) = (
+        t for t in THINGS if all(part in prompt for part in t.question.split("{p}"))
+    )
+    return thing.values or tuple(map(str, range(112, 980, 31)))
+
+
+def values_not_in_hand(workspace, request, rng):
+    hand = " ".join(workspace.passages)
+    return " " + " ".join([v for v in values(workspace) if v not in hand][:8])
+
+
+def values_in_hand_and_another(workspace, request, rng):
+    """Values of any kind that the sessions in hand tell, and one that they do not."""
+    known = {value for thing in THINGS for value in thing.values}
+    hand = re.findall(r"\w+", " ".join(workspace.passages))
+    found = [
+        word for word in hand if word in known or (len(word) == 3 and word.isdigit())
+    ]
+    other = next(v for v in values(workspace) if v not in hand)
+    return " ".join(["", *found[:7], other])
+
+
+def everything_in_hand(workspace, request, rng):
+    return " " + " ".join(workspace.passages)
+
+
+def first_session(domain, workspace, rng):
+    """Reads, retrieves once, drafts, submits."""
+    legal = domain.legal(workspace)
+    if legal[R] and not workspace.passages:
+        return R
+    return next(action for action in (O, D, S) if legal[action])
+
+
+@pytest.mark.parametrize("choose", [thorough, first_session])
+@pytest.mark.parametrize(
+    "cheat", [values_not_in_hand, values_in_hand_and_another, everything_in_hand]
+)
+def test_a_list_of_values_earns_nothing(tasks, cheat, choose):
+    assert mean_score(DOMAIN, tasks, cheat, choose) == 0
 
 
 @pytest.mark.parametrize("choose", [thorough, at_random])
