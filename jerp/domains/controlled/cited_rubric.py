@@ -2,7 +2,7 @@
 
 A draft is an answer and a source in brackets, such as `granite [2]`. The public
 criteria need no gold answer, so a check may ask them; only the verifier adds the hidden
-ones. A criterion counts only where those it builds on hold: none pays for words alone.
+ones, and pays the public ones for a correct answer alone: none pays for form.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ def scores(task: Task, draft: str | None, hand: Sequence[int]) -> dict[str, floa
 
     `correct`: a short answer with the gold value and no other value of its kind that
     the task's passages give. `source`: correct, in good form, citing the gold passage.
+    `grounded`, `subject` and `form` are paid as far as the answer is correct.
     """
     hidden = task.payload["hidden"]
     answer, cited = parse_draft(draft or "")
@@ -94,7 +95,11 @@ def scores(task: Task, draft: str | None, hand: Sequence[int]) -> dict[str, floa
     score = public_scores(task, draft, hand)
     correct = _is_short(answer) and found == [hidden["answer"]]
     source = correct and score["form"] > 0 and cited == hidden["source"]
-    return {"correct": float(correct), "source": float(source), **score}
+    return {
+        "correct": float(correct),
+        "source": float(source),
+        **{name: score[name] * correct for name in PUBLIC},
+    }
 
 
 def _is_short(answer: str) -> bool:

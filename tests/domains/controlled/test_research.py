@@ -13,8 +13,10 @@ from jerp.domains.controlled.cited_rubric import (
     PUBLIC,
     WEIGHTS,
     parse_draft,
+    public_scores,
 )
 from jerp.domains.controlled.research import ResearchDomain
+from jerp.domains.controlled.research_corpus import words
 from jerp.domains.explore import explore
 from jerp.harness.actions import NUM_ACTIONS, Action
 from jerp.harness.state import NUM_FEATURES
@@ -248,9 +250,10 @@ def test_weights_sum_to_one_and_correctness_is_at_least_half():
         ("9 [1]", {"correct": 1, "source": 0, "grounded": 0, "form": 1}),
         ("9", {"correct": 1, "source": 0, "grounded": 0, "form": 0}),
         ("9 [3]", {"correct": 1, "source": 0, "form": 0}),
-        ("7 [1]", {"correct": 0, "source": 0, "grounded": 1, "subject": 0, "form": 1}),
-        ("1733 [2]", {"correct": 0, "grounded": 1, "subject": 1, "form": 1}),
-        ("7 or 9 [2]", {"correct": 0, "source": 0}),
+        # Grounded or not: a wrong answer is paid for nothing.
+        ("7 [1]", dict.fromkeys(WEIGHTS, 0)),
+        ("1733 [2]", dict.fromkeys(WEIGHTS, 0)),
+        ("7 or 9 [2]", dict.fromkeys(WEIGHTS, 0)),
         ("19 [2]", {"correct": 0}),
         ("Old Harlow Bridge [2]", {"correct": 0, "grounded": 0, "form": 0}),
         ("red [1]", {"correct": 0, "form": 0}),
@@ -262,6 +265,23 @@ def test_weights_sum_to_one_and_correctness_is_at_least_half():
 def test_rubric_line_by_line(draft, scores):
     got = verdict(draft)
     assert {name: got[name] for name in scores} == scores
+
+
+@pytest.mark.parametrize(
+    ("draft", "public"),
+    [
+        ("9 [2]", "fgs"),
+        ("7 [1]", "fg"),
+        ("1733 [2]", "fgs"),
+        ("9 [1]", "f"),
+        ("red [1]", ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_check_knows_nothing_of_the_right_answer(draft, public):
+    asked = public_scores(TASK, draft, (1, 2))
+    assert "".join(name[0] for name in PUBLIC if asked[name]) == public
 
 
 def test_a_source_not_in_hand_cannot_be_cited():
@@ -279,18 +299,43 @@ def test_a_source_not_in_hand_cannot_be_cited():
 )
 def test_form_wants_the_kind_that_was_asked(kind, good, bad):
     task = replace(TASK, payload=dict(TASK.payload, kind=kind))
-    assert verdict(f"{good} [1]", task=task)["form"] == 1
-    assert verdict(f"{bad} [1]", task=task)["form"] == 0
+    assert public_scores(task, f"{good} [1]", (1,))["form"] == 1
+    assert public_scores(task, f"{bad} [1]", (1,))["form"] == 0
 
 
-def test_a_check_reports_what_the_verifier_will_find(tasks):
+def test_a_check_reports_what_the_verifier_will_find_of_a_right_answer(tasks):
     for task in tasks[:12]:
-        for answer in (perfect, "red", "Oda Holm of the old bridge [1]"):
+        gold = task.payload["hidden"]["answer"]
+        for answer in (perfect, "red", f"by all accounts {gold}", gold):
             w = play(task, (O, R, D, C), answer)
-            judged = {c.name: c.score for c in step(w, S).verdict.criteria if c.public}
+            judged = {c.name: c.score for c in step(w, S).verdict.criteria}
             missing = tuple(name for name in PUBLIC if not judged[name])
-            assert w.trace[-1].missing == missing
-            assert w.feedback.failed == bool(missing)
+            assert w.feedback.failed == bool(w.trace[-1].missing)
+            if judged["correct"]:
+                assert w.trace[-1].missing == missing
+            else:
+                assert missing == PUBLIC
+
+
+def best_wrong_word(workspace, request, rng):
+    """The word of the passages in hand that a check likes best among the wrong ones."""
+    task, hand = workspace.task, workspace.extra.hand
+    gold = words(task.payload["hidden"]["answer"])
+    drafts = [
+        f"{word} [{n}]"
+        for n in hand
+        for sentence in task.payload["passages"][n - 1]
+        for word in sentence.rstrip(".").split()
+        if not set(words(word)) & set(gold)
+    ]
+    return max(drafts, key=lambda d: sum(public_scores(task, d, hand).values()))
+
+
+def test_a_wrong_word_earns_nothing_though_the_check_passes_it(tasks):
+    assert mean_score(DOMAIN, tasks, best_wrong_word, thorough) == 0
+    w = play(TASK, (O, R, R))
+    word = best_wrong_word(w, None, None)
+    assert word == "1733 [2]" and not step(step(w, D, word), C).feedback.failed
 
 
 def random_word_of_the_passages(workspace, request, rng):
