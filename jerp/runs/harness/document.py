@@ -21,6 +21,7 @@ from jerp.runs.harness.wording import (
     SMOKE,
     caption,
     executor_line,
+    overview_title,
     recorded_line,
     support_line,
 )
@@ -67,6 +68,8 @@ def _parts(results: Mapping[str, Any]) -> list[str]:
 def _overall_section(results: Mapping[str, Any]) -> list[str]:
     return [
         f"## All {len(results['domains'])} domains",
+        f"{overview_title(results)}:",
+        markdown_table(*tables.overview(results)),
         "Every domain weighs alike; intervals resample tasks within domains. The sign "
         "test counts the domains whose difference in Q is above and below 0 (+ / -), "
         "with its p-value and the least that so few domains could have given.",

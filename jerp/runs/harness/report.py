@@ -6,9 +6,16 @@ Every table says which executor it rests on and its sizes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    Group,
+    RenderableType,
+    RenderResult,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -17,8 +24,11 @@ from jerp.runs.harness import tables
 from jerp.runs.harness.arms import ARM_LABELS
 from jerp.runs.harness.wording import (
     LEGEND,
+    METHOD_LEGEND,
+    SHORT_METHODS,
     SMOKE,
     caption,
+    overview_title,
     recorded_line,
     support_line,
 )
@@ -29,7 +39,10 @@ COLUMNS = ("arm", "Q", "Q - base", "HMS", "steps", "calls", "tokens", "bad")
 
 
 def render_tables(results: Mapping[str, Any]) -> list[RenderableType]:
-    """The comparison at the width of a terminal: a group a domain, then all of them."""
+    """The comparison at the width of a terminal: a group a domain, then all of them.
+
+    The last table is README's, a column a domain, where the terminal is wide enough.
+    """
     parts: list[RenderableType] = [
         _titled(
             f"{name}: {caption(results, domain)}",
@@ -46,6 +59,9 @@ def render_tables(results: Mapping[str, Any]) -> list[RenderableType]:
     parts.append(_titled(title, _table(*tables.predictions(results))))
     title = "Rank correlation of what the buffer supports and the gain in Q"
     parts.append(_titled(title, _table(*tables.support(results))))
+    if count > 1:
+        table = _table(*tables.overview(results))
+        parts.append(_WhereItFits(overview_title(results), table))
     notes = [LEGEND, SMOKE] if results["smoke"] else [LEGEND]
     return [*parts, *map(Text, notes)]
 
@@ -58,34 +74,46 @@ def prediction_table(name: str, predictions: Mapping[str, Any]) -> RenderableTyp
       predictions: by arm one prediction a training seed, see `predict_arms`.
     """
     first = next(iter(predictions.values()))
-    header = ("arm", "ESS", *first[0]["methods"])
+    methods = first[0]["methods"]
+    header = ("arm", "ESS", *(SHORT_METHODS[method] for method in methods))
     rows = []
     for arm, seeds in predictions.items():
         size = sum(said["effective_sample_size"] for said in seeds) / len(seeds)
-        cells = [_predicted(seeds, method) for method in first[0]["methods"]]
+        cells = [_predicted(seeds, method) for method in methods]
         rows.append((ARM_LABELS[arm], number(size, 0), *cells))
     title = f"{name}: Q predicted from the buffer alone, mean of {len(first)} seeds"
-    return _titled(title, _table(header, rows), "\n".join(_reasons(predictions)))
+    notes = "\n".join([METHOD_LEGEND, *_reasons(predictions)])
+    return _titled(title, _table(header, rows), notes)
 
 
 def _reasons(predictions: Mapping[str, Any]) -> Iterator[str]:
-    """Of every arm with a refused controller the first reason."""
+    """Of an arm with refused controllers how many, by method, and the first reason."""
     for arm, seeds in predictions.items():
-        found = [said["refused"] for seed in seeds for said in seed["methods"].values()]
-        reasons = list(filter(None, found))
-        if reasons:
-            yield f"{ARM_LABELS[arm]}, refused: {reasons[0]}"
+        refused = {
+            SHORT_METHODS[method]: [
+                seed["methods"][method]["refused"]
+                for seed in seeds
+                if seed["methods"][method]["refused"]
+            ]
+            for method in seeds[0]["methods"]
+        }
+        counts = [f"{name} {len(found)}" for name, found in refused.items() if found]
+        if counts:
+            first = next(filter(None, refused.values()))[0]
+            yield (
+                f"{ARM_LABELS[arm]}, refused ({', '.join(counts)} of {len(seeds)} "
+                f"seeds): {first}"
+            )
 
 
 def _predicted(seeds: Iterable[Mapping[str, Any]], method: str) -> str:
-    """Mean over the seeds that the method judged; how many, if not all."""
-    seeds = list(seeds)
+    """Mean over the seeds that the method judged, marked where those are not all."""
     points = [said["methods"][method]["point"] for said in seeds]
     judged = [point for point in points if point is not None]
     if not judged:
         return "refused"
     mean = number(sum(judged) / len(judged), 3)
-    return mean if len(judged) == len(seeds) else f"{mean} ({len(judged)} judged)"
+    return mean + "*" * (len(judged) < len(points))
 
 
 def _row(name: str, arm: Mapping[str, Any]) -> tuple[str, ...]:
@@ -109,6 +137,27 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Table:
     for row in rows:
         table.add_row(*row)
     return table
+
+
+@dataclass(frozen=True)
+class _WhereItFits:
+    """A table, or where else it is if the terminal is too narrow for it."""
+
+    title: str
+    table: Table
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        unbounded = options.update(max_width=1000)
+        needed = console.measure(self.table, options=unbounded).maximum
+        if needed <= options.max_width:
+            yield _titled(self.title, self.table)
+        else:
+            yield Text(
+                f"All arms in all domains: the first table of report.md, {needed} "
+                "columns wide\n"
+            )
 
 
 def _titled(title: str, table: Table, note: str = "") -> Group:

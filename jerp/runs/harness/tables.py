@@ -17,6 +17,7 @@ __all__ = [
     "events",
     "holm",
     "macro",
+    "overview",
     "predictions",
     "sensitivity",
     "simulation",
@@ -79,6 +80,28 @@ def macro(results: Mapping[str, Any], *, digits: int = 3) -> Cells:
             )
         rows.append(cells + ("",) * (len(header) - len(cells)))
     return header, rows
+
+
+def overview(results: Mapping[str, Any]) -> Cells:
+    """Q of base and its change by the other arms, a column a domain, and the average.
+
+    * marks a p-value below .05, adjusted over the domains of an arm.
+    """
+    domains = results["domains"]
+    rows = []
+    for name, arm in results["overall"].items():
+        is_base = "difference" not in arm
+        cells = [
+            number(part["arms"][name]["q"]["point"], 2)
+            if is_base
+            else number(part["arms"][name]["difference"]["q"]["point"], 2, sign=True)
+            + "*" * (arm["holm"][domain] < 0.05)
+            for domain, part in domains.items()
+        ]
+        mean = arm["q"] if is_base else arm["difference"]["q"]
+        average = interval(mean, digits=2, sign=not is_base)
+        rows.append((ARM_LABELS[name], *cells, average))
+    return ("arm", *domains, "macro average"), rows
 
 
 def holm(results: Mapping[str, Any]) -> Cells:

@@ -9,9 +9,12 @@ from jerp.runs.cells import interval
 
 __all__ = [
     "LEGEND",
+    "METHOD_LEGEND",
+    "SHORT_METHODS",
     "SMOKE",
     "caption",
     "executor_line",
+    "overview_title",
     "recorded_line",
     "support_line",
 ]
@@ -22,7 +25,30 @@ LEGEND = (
     "calls, tokens: means an episode, of the harness and of the executor. bad: "
     "episodes that the infrastructure lost; they enter no mean."
 )
+SHORT_METHODS = {
+    "ordinary": "IS",
+    "weighted": "WIS",
+    "per_decision": "PDIS",
+    "weighted_per_decision": "WPDIS",
+    "fitted_q": "FQE",
+    "doubly_robust": "DR",
+}
+"""Methods of off-policy evaluation as headers of narrow columns."""
+
+METHOD_LEGEND = (
+    "ESS: effective sample size. IS: importance sampling, W weighted, PD per decision; "
+    "FQE: fitted Q evaluation; DR: doubly robust. *: of the seeds judged."
+)
 SMOKE = "Smoke run: it checks the plumbing; its numbers mean nothing."
+
+
+def overview_title(results: Mapping[str, Any]) -> str:
+    """What the cells of the table of all arms and domains are."""
+    return (
+        "Q of base, and what every other arm adds to it, paired by task; * p below .05 "
+        f"(Holm over {len(results['domains'])} domains); macro averages with 95% "
+        "intervals"
+    )
 
 
 def caption(results: Mapping[str, Any], domain: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 
 from jerp.runs.harness.arms import LEARNED_ARMS
 
-METHODS = ("ordinary", "doubly robust")
+METHODS = ("ordinary", "doubly_robust")
 TOO_FEW = "the 8 episodes weigh as much as 2.0 of this policy's own: log more"
 
 

@@ -54,10 +54,10 @@ def test_what_misses_its_interval_is_not_covered():
 
 
 def test_refused_predictions_enter_no_number():
-    domains = two_domains(refused=("doubly robust",))
-    found = prediction_check(jax.random.key(0), domains)["doubly robust"]
+    domains = two_domains(refused=("doubly_robust",))
+    found = prediction_check(jax.random.key(0), domains)["doubly_robust"]
     assert (found["judged"], found["refused"]) == (6, 6)
-    names = {name for name, *_ in prediction_pairs(domains, "doubly robust")}
+    names = {name for name, *_ in prediction_pairs(domains, "doubly_robust")}
     assert names == {"research"}
     every = two_domains(refused=("ordinary",))
     every["research"] = every["coding"]

@@ -7,18 +7,22 @@ import jax
 import pytest
 from rich.console import Console
 
+from jerp.estimators.ope_methods import METHODS
+from jerp.runs.cells import interval
+from jerp.runs.harness import tables
 from jerp.runs.harness.claims import prediction_check, support_check
 from jerp.runs.harness.document import write_report
 from jerp.runs.harness.figures import write_figures
 from jerp.runs.harness.overall import overall
 from jerp.runs.harness.report import prediction_table, render_tables
+from jerp.runs.harness.wording import SHORT_METHODS
 from jerp.storage.documents import defined
 from tests.runs.harness.made_results import TOO_FEW, two_domains
 
 
 @pytest.fixture(scope="module")
 def results():
-    domains = two_domains(refused=("doubly robust",))
+    domains = two_domains(refused=("doubly_robust",))
     keys = jax.random.split(jax.random.key(0), 3)
     return defined(
         {
@@ -50,8 +54,8 @@ def folder(results, tmp_path_factory):
     return folder
 
 
-def shown(renderable):
-    console = Console(width=80)
+def shown(renderable, width=80):
+    console = Console(width=width)
     with console.capture() as capture:
         console.print(renderable)
     return capture.get()
@@ -71,9 +75,60 @@ def test_predictions_say_what_was_refused_and_why(results):
     text = shown(prediction_table("coding", results["domains"]["coding"]["prediction"]))
     row = next(line for line in text.splitlines() if line.startswith("AWR (traj"))
     assert row.split()[2:] == ["100", ".300", "refused"]
-    assert f"AWR (trajectory), refused: {TOO_FEW}" in " ".join(text.split())
+    assert f"AWR (trajectory), refused (DR 2 of 2 seeds): {TOO_FEW}" in " ".join(
+        text.split()
+    )
     text = shown(prediction_table("a", results["domains"]["research"]["prediction"]))
     assert "refused" not in text
+
+
+def test_predictions_of_every_method_fit_80_columns():
+    seeds = [
+        {
+            "effective_sample_size": 12345.0,
+            "methods": {
+                method: {"point": point, "refused": None if point else TOO_FEW}
+                for method in METHODS
+            },
+        }
+        for point in (-0.123, None)
+    ]
+    text = shown(prediction_table("multi-tool", {"awr": seeds, "bc": seeds[1:]}))
+    assert "…" not in text and "_" not in text
+    head = next(line for line in text.splitlines() if line.startswith("arm"))
+    assert head.split() == ["arm", "ESS", *SHORT_METHODS.values()]
+    assert text.count("-.123*") == len(METHODS)
+    text = " ".join(text.split())
+    assert "*: of the seeds judged" in text
+    counts = ", ".join(f"{short} 1" for short in SHORT_METHODS.values())
+    assert f"AWR (trajectory), refused ({counts} of 2 seeds): {TOO_FEW}" in text
+
+
+def test_every_arm_and_domain_are_one_table_where_it_fits(results, folder):
+    text = "".join(shown(part, width=100) for part in render_tables(results))
+    lines = [line.split() for line in text.splitlines()]
+    at = lines.index(["arm", "coding", "research", "macro", "average"])
+    average = interval(results["overall"]["base"]["q"], digits=2)
+    assert lines[at + 1] == ["base", "sequence", ".10", ".40", *average.split()]
+    bounds = ["[+.15,", "+.15]"]
+    assert lines[at + 2] == ["behaviour", "cloning", "+.10*", "+.20*", "+.15", *bounds]
+    narrow = "".join(shown(part, width=50) for part in render_tables(results))
+    narrow = " ".join(narrow.split())
+    assert "All arms in all domains: the first table of report.md" in narrow
+    assert "macro average" not in narrow
+    report = (folder / "report.md").read_text()
+    assert report.index("| arm | coding | research | macro average |") < report.index(
+        "| arm | Q | Q - base"
+    )
+    assert f"| base sequence | .10 | .40 | {average} |" in report
+
+
+def test_a_star_marks_what_holm_leaves(results):
+    overall = {name: dict(arm) for name, arm in results["overall"].items()}
+    overall["awr"]["holm"] = {"coding": 0.06, "research": 0.04}
+    _, rows = tables.overview({**results, "overall": overall})
+    row = next(row for row in rows if row[0] == "AWR (trajectory)")
+    assert row[1:3] == ("+.20", "+.40*")
 
 
 def test_the_stand_in_executor_is_named(folder):
