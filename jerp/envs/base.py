@@ -3,18 +3,23 @@
 An environment is two pure functions of one episode, `reset` and `step`; loops vmap them
 over a batch. Parameters are a pytree that describes one task, so tasks, too, can be
 vmapped. There is no automatic reset: an episode that ended stays ended, and the loop
-masks what follows. Worlds draw nothing and render no text.
+masks what follows. Worlds render no text: that is done on the host, from their states.
+
+A `World` is an environment that a language-model policy can live in: it says what can
+be done, what a state is, and what is seen of it, as a few fields or as tokens.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from flax import struct
 
 from jerp.typing import Array, ArrayTree, Key
 
-__all__ = ["Environment", "TimeStep"]
+__all__ = ["Environment", "Observation", "TimeStep", "View", "World"]
+
+View = Literal["fields", "tokens"]
 
 
 class TimeStep(struct.PyTreeNode):
@@ -28,7 +33,8 @@ class TimeStep(struct.PyTreeNode):
       truncated: `[]` bool, the step budget ran out.
       outcome: `[]` int32, a `jerp.typing.Outcome`; meaningful at the end.
       score: `[]` float32 in [0, 1], the graded result; meaningful at the end.
-      anchor: `[]` int32, equal iff same state of the same task, counters aside.
+      anchor: `[]` or `[W]` int32, words that are equal, all of them, iff the state of
+        the same task is, counters aside. A rollout numbers them.
       usage: `[U]` float32, what the last action used, see `jerp.typing.USAGE_KINDS`.
     """
 
@@ -43,6 +49,18 @@ class TimeStep(struct.PyTreeNode):
     usage: Array
 
 
+class Observation(struct.PyTreeNode):
+    """What is seen of a state, in both forms.
+
+    Attributes:
+      fields: `[F]` int32, small numbers of a meaning each; 0 is "nothing, or unknown".
+      tokens: `[L]` int32 in the world's vocabulary, padded with 0 at the end.
+    """
+
+    fields: Array
+    tokens: Array
+
+
 class Environment(Protocol):
     """A world; hashable, so that it can be a static argument of `jit`."""
 
@@ -54,4 +72,43 @@ class Environment(Protocol):
         self, key: Key, state: Any, action: Array, params: Any
     ) -> tuple[Any, TimeStep]:
         """The state and time step after `action` (`[]` int32). Consumes `key`."""
+        ...
+
+
+class World(Environment, Protocol):
+    """An environment for language-model policies.
+
+    Attributes:
+      num_actions: A, whatever the task; those that cannot be taken are masked.
+      field_sizes: F sizes; field f takes values from 0 to `field_sizes[f] - 1`.
+      vocabulary: of the tokens; the first is padding.
+      num_observation_tokens, num_action_tokens: of one observation, one action.
+      observation: which form `TimeStep.observation` holds.
+    """
+
+    num_actions: int
+    field_sizes: tuple[int, ...]
+    vocabulary: tuple[str, ...]
+    num_observation_tokens: int
+    num_action_tokens: int
+    observation: View
+
+    def admissible(self, state: Any, params: Any) -> Array:
+        """`[A]` bool, what can be done; nothing once the episode ended."""
+        ...
+
+    def anchor(self, state: Any, params: Any) -> Array:
+        """`[W]` int32, the state in words: exact, and without the step number."""
+        ...
+
+    def observe(self, state: Any, params: Any) -> Observation:
+        """What the policy is shown."""
+        ...
+
+    def action_tokens(self, params: Any) -> Array:
+        """`[A, L_a]` int32, what a policy writes to take each action of the task."""
+        ...
+
+    def oracle(self, state: Any, params: Any) -> Array:
+        """`[]` int32, an action that leads to success from any state that allows it."""
         ...

@@ -89,3 +89,31 @@ def test_an_episode_depends_on_neither_its_batch_nor_the_steps_after_it(full):
 
 def test_keys_matter(full):
     assert not np.array_equal(play(9, 10, seed=1).action, full.action)
+
+
+class _InWords(HarnessSim):
+    """The same anchors, as two words each."""
+
+    def reset(self, key, params):
+        return self._split(*super().reset(key, params))
+
+    def step(self, key, state, action, params):
+        return self._split(*super().step(key, state, action, params))
+
+    def _split(self, state, now):
+        words = jax.numpy.stack([now.anchor // 7, now.anchor % 7])
+        return state, now.replace(anchor=words)
+
+
+def test_anchors_in_words_are_numbered_so_that_equal_ones_stay_equal():
+    settings = {"num_steps": 4, "batch_size": 9}
+    key = jax.random.key(0)
+    one, words = (
+        rollout(key, env, TASKS, POLICY, (), **settings) for env in (ENV, _InWords())
+    )
+    pairs = {
+        (int(a), int(b))
+        for a, b in zip(one.anchor[one.mask], words.anchor[one.mask], strict=True)
+    }
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs}) > 3
+    assert not words.anchor[~one.mask].any()
