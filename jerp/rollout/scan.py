@@ -114,6 +114,15 @@ def _select(condition: Array, yes: Array, no: Array) -> Array:
     return jnp.where(condition.reshape(shape), yes, no)
 
 
+def _numbered(anchor: Array, mask: Array) -> Array:
+    """`[B, T]` anchors; of `[B, T, W]` words, equal iff all words are."""
+    if anchor.ndim == 2:
+        return jnp.where(mask, anchor, 0)
+    words = jnp.moveaxis(anchor.reshape(-1, anchor.shape[-1]), 1, 0)
+    index = dense_group_ids(*words, mask=mask.reshape(-1)).index
+    return jnp.where(mask, index.reshape(mask.shape), 0)
+
+
 def _trajectory(record: tuple[TimeStep, Acted, TimeStep], last: TimeStep) -> Trajectory:
     """Masks what came after the end, and truncates what did not end."""
     now, acted, after = record

@@ -67,7 +67,7 @@ def trajectory(fields, legal, mask, action):
 
 def played(tree):
     """Actions drawn step by step, and their log-probabilities."""
-    fields, legal, mask = episodes()
+    fields, legal, _ = episodes()
     memory, actions, log_probs = POLICY.start(tree, BATCH), [], []
     act = jax.jit(POLICY.act)
     for t in range(STEPS):
