@@ -87,7 +87,7 @@ def prediction_table(name: str, predictions: Mapping[str, Any]) -> RenderableTyp
 
 
 def _reasons(predictions: Mapping[str, Any]) -> Iterator[str]:
-    """Of an arm with refused controllers how many, by method, and the first reason."""
+    """Of an arm with refused controllers the first reason; how many, where some are."""
     for arm, seeds in predictions.items():
         refused = {
             SHORT_METHODS[method]: [
@@ -97,13 +97,16 @@ def _reasons(predictions: Mapping[str, Any]) -> Iterator[str]:
             ]
             for method in seeds[0]["methods"]
         }
-        counts = [f"{name} {len(found)}" for name, found in refused.items() if found]
-        if counts:
-            first = next(filter(None, refused.values()))[0]
-            yield (
-                f"{ARM_LABELS[arm]}, refused ({', '.join(counts)} of {len(seeds)} "
-                f"seeds): {first}"
-            )
+        first = next(filter(None, refused.values()), None)
+        if first is None:
+            continue
+        counts = [
+            f"{name} {len(found)}"
+            for name, found in refused.items()
+            if 0 < len(found) < len(seeds)
+        ]
+        some = f" ({', '.join(counts)} of {len(seeds)} seeds)" if counts else ""
+        yield f"{ARM_LABELS[arm]}, refused{some}: {first[0]}"
 
 
 def _predicted(seeds: Iterable[Mapping[str, Any]], method: str) -> str:

@@ -75,9 +75,7 @@ def test_predictions_say_what_was_refused_and_why(results):
     text = shown(prediction_table("coding", results["domains"]["coding"]["prediction"]))
     row = next(line for line in text.splitlines() if line.startswith("AWR (traj"))
     assert row.split()[2:] == ["100", ".300", "refused"]
-    assert f"AWR (trajectory), refused (DR 2 of 2 seeds): {TOO_FEW}" in " ".join(
-        text.split()
-    )
+    assert f"AWR (trajectory), refused: {TOO_FEW}" in " ".join(text.split())
     text = shown(prediction_table("a", results["domains"]["research"]["prediction"]))
     assert "refused" not in text
 
@@ -102,6 +100,7 @@ def test_predictions_of_every_method_fit_80_columns():
     assert "*: of the seeds judged" in text
     counts = ", ".join(f"{short} 1" for short in SHORT_METHODS.values())
     assert f"AWR (trajectory), refused ({counts} of 2 seeds): {TOO_FEW}" in text
+    assert f"behaviour cloning, refused: {TOO_FEW}" in text
 
 
 def test_every_arm_and_domain_are_one_table_where_it_fits(results, folder):
