@@ -26,7 +26,7 @@ class Launch:
     Attributes:
       name: an id such as `harness_control/0`, or an experiment for all of its ids.
       shard: `i/n` runs every n-th setting from the i-th.
-      smoke: seconds instead of minutes.
+      smoke: about half a minute instead of minutes; numbers mean nothing.
       out: folder that receives one run folder an id.
       list: prints the ids and ends.
     """

@@ -4,9 +4,9 @@
     jerp run harness --executor smollm2     # fresh episodes of the model itself
 
 Sizes follow from three words: the default is sized for a laptop sitting, `smoke` checks
-the plumbing and measures nothing (seconds; a minute or two with the live executor),
-`full` has the sizes of arXiv 2607.05458 (100 tasks a domain or more, 20 rollouts a
-training task) and resumes over many sittings.
+the plumbing and measures nothing (about half a minute; a minute or two with the live
+executor), `full` has the sizes of arXiv 2607.05458 (100 tasks a domain or more, 20
+rollouts a training task) and resumes over many sittings.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class HarnessConfig:
       seeds: training seeds of each learned controller.
       out: run folder; None gives `jerp-runs/harness-<executor>`. The same command in
         the same folder resumes.
-      smoke: check the plumbing; numbers mean nothing. Seconds from recorded responses,
-        a minute or two with the live executor, whose model has to be compiled.
+      smoke: check the plumbing; numbers mean nothing. About half a minute from recorded
+        responses, a minute or two with the live executor, whose model is compiled.
       full: the paper's sizes; needs the live executor, resumes over many sittings.
       seed: of behaviour, training and bootstrap; in [0, 2^32).
     """
