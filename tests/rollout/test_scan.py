@@ -107,9 +107,9 @@ class _InWords(HarnessSim):
 
 def test_anchors_in_words_are_numbered_so_that_equal_ones_stay_equal():
     settings = {"num_steps": 4, "batch_size": 9}
-    key = jax.random.key(0)
     one, words = (
-        rollout(key, env, TASKS, POLICY, (), **settings) for env in (ENV, _InWords())
+        rollout(jax.random.key(0), env, TASKS, POLICY, (), **settings)
+        for env in (ENV, _InWords())
     )
     pairs = {
         (int(a), int(b))
