@@ -24,7 +24,7 @@ from jerp.ops.checks import check_count
 from jerp.storage.atomic import make_folder
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
-from jerp.storage.log_session import check_seed, continued, next_number
+from jerp.storage.log_session import check_seed, continued, next_number, shard_name
 from jerp.storage.logged_steps import (
     LoggedEnd,
     LoggedStep,
@@ -103,6 +103,7 @@ class EpisodeLog:
         self._session, self._begun = self._next_shard, 0
         self._version, self._shard_size = version, shard_size
         self._ended: list[tuple[list[LoggedStep], LoggedEnd]] = []
+        self._writing: tuple[int, list[list[LoggedStep]]] = (-1, [])
         self._guard = threading.Lock()
 
     def begin(self, task: str) -> OpenEpisode:
@@ -125,6 +126,7 @@ class EpisodeLog:
         with self._guard:
             if not self._file.closed:
                 try:
+                    self._take_note()
                     self._write()
                 finally:
                     self._file.close()
@@ -138,6 +140,9 @@ class EpisodeLog:
     def _add(self, steps: list[LoggedStep], end: LoggedEnd) -> None:
         with self._guard:
             self._check_open()
+            if self._take_note() and any(one is steps for one in self._writing[1]):
+                return
+            self._forget([steps])
             self._ended.append((steps, end))
             if len(self._ended) < self._shard_size:
                 return
@@ -145,9 +150,26 @@ class EpisodeLog:
                 self._write()
             except BaseException:
                 # Whoever is told of a failure calls `end` again, or gives it up.
-                if self._ended:
-                    self._ended.pop()
+                self._forget([steps])
                 raise
+
+    def _forget(self, episodes: list[list[LoggedStep]]) -> None:
+        """Writes these no more."""
+        gone = {id(steps) for steps in episodes}
+        self._ended = [one for one in self._ended if id(one[0]) not in gone]
+
+    def _take_note(self) -> bool:
+        """Whether the shard that was written last is whole, which is then noted.
+
+        An interrupt may come at any moment, also after the shard is in its place: what
+        is on the disk decides, and taking note twice is taking note once.
+        """
+        number, episodes = self._writing
+        if number < 0 or not self._folder.holds(shard_name(number)):
+            return False
+        self._forget(episodes)
+        self._next_shard = number + 1
+        return True
 
     def _write(self) -> None:
         """One more shard, of all that ended; the names of new tasks come first."""
@@ -166,16 +188,17 @@ class EpisodeLog:
             version=self._version,
         )
         text = [[step.text for step in steps] for steps, _ in self._ended]
-        name = f"{self._next_shard:08d}"
-        is_taken = name in self._folder.shards()
+        name = shard_name(self._next_shard)
+        is_taken = self._folder.holds(name)
+        if not is_taken:
+            self._writing = self._next_shard, [steps for steps, _ in self._ended]
         try:
             self._folder.write_shard(name, trajectory, text)
         except StorageError:
             # A flush of the folder can fail when the shard is whole and in its place.
-            if is_taken or name not in self._folder.shards():
+            if is_taken or not self._take_note():
                 raise
-        self._ended = []
-        self._next_shard += 1
+        self._take_note()
 
     def _check_open(self) -> None:
         if self._file.closed:
@@ -266,7 +289,7 @@ class OpenEpisode:
           ConfigError: the episode is over or nothing was done, or an argument lacks.
           InputError: the score or the reward is out of range.
           StorageError: the disk refuses and this episode is not logged; `end` may be
-            called again.
+            called again. After an interrupt too: the episode is then logged once.
         """
         self._check_going()
         end = LoggedEnd.checked(

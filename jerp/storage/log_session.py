@@ -17,7 +17,7 @@ import numpy as np
 from jerp.errors import ConfigError, StorageError
 from jerp.storage.trajectories import TrajectoryFolder, TrajectoryMeta
 
-__all__ = ["check_seed", "continued", "next_number"]
+__all__ = ["check_seed", "continued", "next_number", "shard_name"]
 
 _SEED = "log_seed"
 
@@ -63,3 +63,8 @@ def next_number(shards: Sequence[str]) -> int:
             "folder was written by something else, log to another one"
         )
     return int(shards[-1]) + 1 if shards else 0
+
+
+def shard_name(number: int) -> str:
+    """The name of a log's shard; names sort as the numbers do."""
+    return f"{number:08d}"

@@ -99,6 +99,10 @@ class TrajectoryFolder:
         """Names of the complete shards, sorted."""
         return _names(self.folder, "trajectories-", ".safetensors")
 
+    def holds(self, name: str) -> bool:
+        """Whether the shard of that name is there and complete."""
+        return self._arrays(name).exists()
+
     def incomplete(self) -> tuple[str, ...]:
         """Names of the shards whose text is there and whose arrays are not, sorted."""
         texts = _names(self.folder, "transcripts-", ".jsonl")
@@ -131,7 +135,7 @@ class TrajectoryFolder:
             raise StorageError(
                 f"shard name: expected letters, digits, '_', '.' and '-', got {name!r}"
             )
-        if name in self.shards():
+        if self.holds(name):
             raise StorageError(
                 f"{self._arrays(name)}: this shard is complete, and complete shards "
                 "are not overwritten; choose another name, or remove its two files"

@@ -374,3 +374,48 @@ def test_a_shard_that_is_whole_when_the_disk_complains_is_not_written_again(
 
 def log_of(path):
     return TrajectoryFolder.open(path).load()
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Ctrl-C right after one method has done its work, once it is told which."""
+    pending = []
+
+    def interrupted(owner, name):
+        real = getattr(owner, name)
+
+        def method(*arguments):
+            done = real(*arguments)
+            if name in pending:
+                pending.remove(name)
+                raise KeyboardInterrupt
+            return done
+
+        monkeypatch.setattr(owner, name, method)
+
+    interrupted(trajectories, "save_tree")
+    interrupted(TrajectoryFolder, "write_shard")
+    interrupted(EpisodeLog, "_write")
+    interrupted(EpisodeLog, "_add")
+    return pending.append
+
+
+@pytest.mark.parametrize("shard_size", [1, 2])
+@pytest.mark.parametrize("moment", ["save_tree", "write_shard", "_write", "_add"])
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_an_interrupt_after_the_shard_is_whole_jams_nothing(
+    tmp_path, interrupt, moment, shard_size, is_repeated
+):
+    with EpisodeLog(tmp_path, **LAYOUT, shard_size=shard_size) as log:
+        for score in np.arange(shard_size - 1) / 4:
+            written(log.begin("a"), score)
+        episode = log.begin("b")
+        interrupt(moment)
+        with pytest.raises(KeyboardInterrupt):
+            written(episode, 0.5)
+        if is_repeated:
+            episode.end(0.5)
+        written(log.begin("c"), 0.75)
+    scores = [*np.arange(shard_size - 1) / 4, 0.5, 0.75]
+    assert log_of(tmp_path).score.tolist() == scores
+    assert all(not r.problem for r in TrajectoryFolder.open(tmp_path).check())
