@@ -19,22 +19,14 @@ from numpy.typing import ArrayLike
 
 from jerp.errors import ConfigError, StorageError
 from jerp.models.acting import Decision
-from jerp.models.acting_checks import check_features, check_legal, layout_names
+from jerp.models.acting_checks import check_features, layout_names
 from jerp.ops.checks import check_count
 from jerp.storage.atomic import make_folder
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
 from jerp.storage.log_session import check_seed, continued, next_number, shard_name
-from jerp.storage.logged_steps import (
-    LoggedEnd,
-    LoggedStep,
-    as_trajectory,
-    check_decision,
-    check_reward,
-    usage_row,
-)
+from jerp.storage.logged_steps import LoggedEnd, LoggedStep, as_trajectory
 from jerp.storage.trajectories import TrajectoryFolder, TrajectoryMeta
-from jerp.storage.transcripts import encode_transcripts
 from jerp.typing import Outcome
 
 __all__ = ["EpisodeLog", "OpenEpisode"]
@@ -251,20 +243,11 @@ class OpenEpisode:
         """
         self._check_going()
         meta = self._log._folder.meta
-        allowed = check_legal(legal, meta.action_names, rows=())
-        check_decision(decision, allowed, meta.action_names)
-        step = LoggedStep(
-            feature=check_features(features, meta.feature_names, ndim=1),
-            legal=allowed,
-            action=decision.action,
-            log_prob=float(decision.log_prob),
-            reward=float(reward),
-            usage=usage_row(usage or {}),
-            text={"action": decision.name, **(text or {})},
+        self._steps.append(
+            LoggedStep.checked(
+                features, legal, decision, reward, usage, text, meta=meta
+            )
         )
-        check_reward(step.reward)
-        encode_transcripts([[step.text]], num_steps=1)
-        self._steps.append(step)
 
     def end(
         self,
@@ -280,14 +263,16 @@ class OpenEpisode:
           score: in [0, 1], how good the result is; None only if `outcome` is
             INFRASTRUCTURE.
           outcome: SUCCESS at score 1 and FAILURE below if None. INFRASTRUCTURE where
-            something broke that says nothing of the agent: nobody learns from it.
+            something broke that says nothing of the agent: nobody learns from it, and
+            its reward is 0.
           reward: of the end, added to that of the last step; `score` if None.
           final_features: `[F]`, what the agent would have seen next; needed if
             `outcome` is TRUNCATED, whose end learning bootstraps from.
 
         Raises:
           ConfigError: the episode is over or nothing was done, or an argument lacks.
-          InputError: the score or the reward is out of range.
+          InputError: the score or the reward is no number or out of range, or the
+            outcome is none.
           StorageError: the disk refuses and this episode is not logged; `end` may be
             called again. After an interrupt too: the episode is then logged once.
         """

@@ -1,6 +1,7 @@
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,10 @@ from jerp.typing import USAGE_KINDS, Outcome
 LAYOUT = {"features": ("doubt", "cost"), "actions": ("draft", "check", "submit")}
 DRAFT, SUBMIT = Decision(0, "draft", -0.5), Decision(2, "submit", 0.0)
 ALL = [True, True, True]
+
+
+def odd(*fields: Any) -> Decision:
+    return Decision(*fields)
 
 
 def written(episode, score=0.5, **end):
@@ -244,6 +249,42 @@ def test_shards_of_another_writer_are_left_alone(tmp_path):
         (([0, 0], ALL, DRAFT, {"usage": {"second": 1}}), UnknownNameError, "seconds"),
         (([0, 0], ALL, DRAFT, {"usage": {"seconds": -1}}), InputError, "at least 0"),
         (([0, 0], ALL, DRAFT, {"text": {"x": {1}}}), TrajectoryError, "JSON-able"),
+        (([0, 0], ALL, None), InputError, "decision: expected a jerp.Decision.* None"),
+        (([0, 0], ALL, (0, "draft", -0.5)), InputError, "decision: .* got .0, 'draft'"),
+        (
+            ([0, 0], ALL, odd("0", "draft", 0)),
+            InputError,
+            "decision.action: .* '0",
+        ),
+        (([0, 0], ALL, odd(0.0, "draft", 0)), InputError, "decision.action: .* 0"),
+        (([0, 0], ALL, odd(0, "draft", None)), InputError, "log_prob: .* None"),
+        (([0, 0], ALL, odd(0, "draft", "0")), InputError, "log_prob: .* '0'"),
+        (
+            ([0, 0], ALL, DRAFT, {"reward": "1"}),
+            InputError,
+            "reward: .* number, got '1",
+        ),
+        (([0, 0], ALL, DRAFT, {"reward": None}), InputError, "reward: .* got None"),
+        (([0, 0], ALL, DRAFT, {"reward": [1]}), InputError, r"reward: .* got \[1\]"),
+        (([0, 0], ALL, DRAFT, {"reward": np.ones(1)}), InputError, "reward: .* array"),
+        (([0, 0], ALL, DRAFT, {"reward": 10**400}), InputError, "reward: .* 1000"),
+        (([0, 0], ALL, DRAFT, {"usage": []}), InputError, "usage: expected a dict"),
+        (([0, 0], ALL, DRAFT, {"usage": {1: 1}}), UnknownNameError, "usage '1'"),
+        (
+            ([0, 0], ALL, DRAFT, {"usage": {"seconds": "1"}}),
+            InputError,
+            "seconds'.: .* '1'",
+        ),
+        (
+            ([0, 0], ALL, DRAFT, {"usage": {"seconds": None}}),
+            InputError,
+            "seconds'.: .* No",
+        ),
+        (
+            ([0, 0], ALL, DRAFT, {"text": "hello"}),
+            InputError,
+            "text: .* dict.* 'hello'",
+        ),
     ],
 )
 def test_a_step_that_cannot_be_meant_is_refused_and_not_logged(
@@ -262,6 +303,20 @@ def test_a_step_that_cannot_be_meant_is_refused_and_not_logged(
     [
         ({"score": 1.5}, InputError, r"score: expected a number in \[0, 1\], got 1.5"),
         ({"score": None}, InputError, "got None"),
+        ({"score": "1"}, InputError, "score: expected a number, got '1'"),
+        ({"score": [1]}, InputError, r"score: expected a number, got \[1\]"),
+        (
+            {"score": 7, "outcome": Outcome.INFRASTRUCTURE},
+            InputError,
+            "score: .* got 7",
+        ),
+        (
+            {"score": 1, "outcome": "success"},
+            InputError,
+            "outcome: .*SUCCESS.* 'success",
+        ),
+        ({"score": 1, "outcome": 99}, InputError, "outcome: .* got 99"),
+        ({"score": 1, "reward": "1"}, InputError, "reward: expected a number, got '1'"),
         ({"score": 1, "reward": np.nan}, InputError, "reward: .* nan"),
         ({"score": 1, "reward": -1e39}, InputError, "reward: .* -1e[+]39"),
         ({"score": 0, "outcome": Outcome.TRUNCATED}, ConfigError, "final_features"),
@@ -279,6 +334,23 @@ def test_an_end_that_cannot_be_meant_is_refused_and_may_be_repaired(
         episode.end(1)
     with pytest.raises(ConfigError, match="this episode is over"):
         episode.step([0, 0], ALL, SUBMIT)
+
+
+def test_numbers_of_other_libraries_are_numbers(log, tmp_path):
+    episode = log.begin("a")
+    decision = odd(np.int64(0), "draft", np.float32(-0.5))
+    usage = {"tokens_out": np.array(7)}
+    episode.step([0, 0], ALL, decision, reward=np.array(0.25), usage=usage)
+    episode.end(np.True_, outcome=1, reward=np.float64(0.5))
+    log.begin("a").end(np.nan, outcome=4)
+    data = TrajectoryFolder.open(tmp_path / "logs").load()
+    assert (data.action[0, 0], data.log_prob[0, 0], data.reward[0, 0]) == (
+        0,
+        -0.5,
+        0.75,
+    )
+    assert data.usage[0, 0, USAGE_KINDS.index("tokens_out")] == 7
+    assert (data.score[0], data.outcome.tolist()) == (1, [1, 4])
 
 
 def test_the_largest_rewards_of_a_last_step_and_its_end_have_a_sum(log, tmp_path):
