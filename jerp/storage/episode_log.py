@@ -19,14 +19,21 @@ from numpy.typing import ArrayLike
 
 from jerp.errors import ConfigError, StorageError
 from jerp.models.acting import Decision
-from jerp.models.acting_checks import check_features, layout_names
+from jerp.models.acting_checks import check_features
 from jerp.ops.checks import check_count
-from jerp.storage.atomic import make_folder
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
-from jerp.storage.log_session import check_seed, continued, next_number, shard_name
+from jerp.storage.log_session import (
+    check_seed,
+    check_version,
+    checked_meta,
+    continued,
+    log_folder,
+    next_number,
+    shard_name,
+)
 from jerp.storage.logged_steps import LoggedEnd, LoggedStep, as_trajectory
-from jerp.storage.trajectories import TrajectoryFolder, TrajectoryMeta
+from jerp.storage.trajectories import TrajectoryFolder
 from jerp.typing import Outcome
 
 __all__ = ["EpisodeLog", "OpenEpisode"]
@@ -42,7 +49,7 @@ class EpisodeLog:
             episode.end(score=0.8)
 
     Args:
-      folder: new, or of an earlier log of the same layout, which is continued.
+      folder: new, empty, or of an earlier log of the same layout, which is continued.
       features: names of the features, in order.
       actions: names of the actions, in order.
       feature_version: of the layout of features.
@@ -56,8 +63,8 @@ class EpisodeLog:
         an old folder's own; a number makes the same decisions again.
 
     Raises:
-      ConfigError: the folder was begun with other settings, and the field is named; or
-        the seed is no number.
+      ConfigError: a setting is none, or the folder was begun with other ones, and it
+        is named; or the folder holds something else.
       StorageError: another process logs here, or the folder cannot be written.
     """
 
@@ -74,15 +81,10 @@ class EpisodeLog:
         seed: int | None = None,
     ):
         check_count("shard_size", shard_size)
-        check_seed(seed, extra or {})
-        meta = TrajectoryMeta(
-            feature_names=layout_names("features", features),
-            feature_version=feature_version,
-            action_names=layout_names("actions", actions),
-            extra={} if extra is None else extra,
-        )
-        path = Path(folder)
-        make_folder(path)
+        check_version("version", version)
+        check_seed(seed)
+        meta = checked_meta(features, actions, feature_version, extra)
+        path = log_folder(folder)
         self._file = lock_folder(path)
         try:
             meta, self._seed = continued(path, meta, seed)

@@ -191,12 +191,38 @@ def test_a_log_that_keeps_no_seed_is_read_and_continued(tmp_path):
         ({"seed": 0.5}, "seed: expected a whole number, or None, got 0.5"),
         ({"seed": True}, "seed: expected a whole number, or None, got True"),
         ({"extra": {"log_seed": 1}}, "extra: .* 'log_seed'.* `seed`"),
+        ({"extra": 5}, "extra: expected a dict, or None, got 5"),
+        ({"extra": {"x": {1}}}, "extra: expected plain numbers"),
+        ({"feature_version": "q"}, "feature_version: .* whole .* got 'q'"),
+        ({"version": "v"}, "^version: .* whole .* got 'v'"),
+        ({"version": -1}, "^version: .* got -1"),
+        ({"version": 2**40}, r"^version: .*\[0, 2\*\*31\), got 1099511627776"),
+        ({"features": 5}, "features: expected different texts, got 5"),
+        ({"actions": None}, "actions: expected different texts, got None"),
     ],
 )
-def test_a_seed_that_cannot_be_meant_is_refused(tmp_path, settings, message):
+def test_a_setting_that_cannot_be_meant_is_refused(tmp_path, settings, message):
     with pytest.raises(ConfigError, match=message):
-        EpisodeLog(tmp_path / "logs", **LAYOUT, **settings)
+        EpisodeLog(tmp_path / "logs", **{**LAYOUT, **settings})
     assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.parametrize("folder", ["", None, 5])
+def test_a_folder_that_is_no_path_is_refused(tmp_path, monkeypatch, folder: Any):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=f"folder: expected a path, got {folder!r}"):
+        EpisodeLog(folder, **LAYOUT)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
+    (tmp_path / "controller.json").write_text("{}")
+    with pytest.raises(ConfigError, match="which holds 'controller"):
+        EpisodeLog(tmp_path, **LAYOUT)
+    assert [path.name for path in tmp_path.iterdir()] == ["controller.json"]
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / ".lock").touch()
+    EpisodeLog(tmp_path / "killed", **LAYOUT).close()
 
 
 def test_settings_reach_the_meta_and_other_ones_are_refused(tmp_path):
@@ -349,7 +375,7 @@ def test_numbers_of_other_libraries_are_numbers(log, tmp_path):
         -0.5,
         0.75,
     )
-    assert data.usage[0, 0, USAGE_KINDS.index("tokens_out")] == 7
+    assert np.asarray(data.usage)[0, 0].sum() == 7
     assert (data.score[0], data.outcome.tolist()) == (1, [1, 4])
 
 
