@@ -89,9 +89,13 @@ class TrajectoryFolder:
         """
         path = Path(folder) / "meta.json"
         if not path.exists():
+            # A run has them two folders down; whoever names it means one of these.
+            below = sorted(path.parent.glob("*/meta.json"))
+            below = below or sorted(path.parent.glob("*/*/meta.json"))
+            example = below[0].parent if below else "RUN/DOMAIN/buffer"
             raise StorageError(
                 f"{folder}: not a trajectory folder (it has no meta.json); name one, "
-                "such as RUN/DOMAIN/buffer"
+                f"such as {example}"
             )
         return cls(path.parent, TrajectoryMeta.parse(path, _read_meta(path)))
 
@@ -107,6 +111,11 @@ class TrajectoryFolder:
         """Names of the shards whose text is there and whose arrays are not, sorted."""
         texts = _names(self.folder, "transcripts-", ".jsonl")
         return tuple(sorted({*texts} - {*self.shards()}))
+
+    def without_text(self) -> tuple[str, ...]:
+        """Names of the complete shards whose text somebody took away, sorted."""
+        texts = _names(self.folder, "transcripts-", ".jsonl")
+        return tuple(sorted({*self.shards()} - {*texts}))
 
     def leftovers(self) -> tuple[str, ...]:
         """Half-written files: of a live writer, or left by a killed one."""

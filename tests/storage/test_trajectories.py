@@ -158,6 +158,17 @@ def test_a_folder_of_another_kind_is_refused(tmp_path, folder):
         TrajectoryFolder.open(folder.folder)
 
 
+def test_a_folder_above_some_points_at_the_first(tmp_path):
+    for name in ("b", "a"):
+        TrajectoryFolder.create(tmp_path / "run" / "coding" / name, META)
+    for above in ("run/coding", "run"):
+        found = tmp_path / "run" / "coding" / "a"
+        with pytest.raises(StorageError, match=f"name one, such as {found}$"):
+            TrajectoryFolder.open(tmp_path / above)
+    with pytest.raises(StorageError, match="such as RUN/DOMAIN/buffer"):
+        TrajectoryFolder.open(tmp_path)
+
+
 def test_a_shard_of_other_fields_names_the_first(folder):
     path = folder.folder / "trajectories-0000.safetensors"
     tree, document = load_tree(path)
