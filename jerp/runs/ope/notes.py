@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jerp.runs.train_harness.buffer import Buffer, Source
-from jerp.runs.train_harness.notes import legal_notes
+from jerp.runs.train_harness.notes import source_notes
 from jerp.trajectory import valid_episodes
 
 __all__ = ["notes"]
@@ -25,7 +25,7 @@ def notes(buffer: Buffer, training: Mapping[str, Any]) -> list[str]:
       buffer: the log.
       training: of the controller, as its folder keeps it.
     """
-    found = _learned_notes(buffer.sources, training) + legal_notes(buffer.sources)
+    found = _learned_notes(buffer.sources, training) + source_notes(buffer.sources)
     data = buffer.data
     valid = np.asarray(valid_episodes(data))
     returns = np.where(data.mask, data.reward, 0)[valid].sum(axis=1)

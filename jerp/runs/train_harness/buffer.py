@@ -27,7 +27,7 @@ from jerp.trajectory import (
     valid_episodes,
 )
 
-__all__ = ["Buffer", "Source", "read_buffer"]
+__all__ = ["Buffer", "Source", "read_buffer", "source_of"]
 
 LAYOUT = ("feature_names", "feature_version", "action_names")
 
@@ -42,6 +42,8 @@ class Source:
       episodes, tasks: how many of each.
       probabilities: the behaviour's are there, as evaluation off-policy needs.
       legal: the legal actions are there.
+      without_arrays: shards whose text alone is there; no episode of theirs was read.
+      without_text: shards whose arrays alone are there.
     """
 
     folder: str
@@ -50,6 +52,8 @@ class Source:
     tasks: int
     probabilities: bool
     legal: bool
+    without_arrays: tuple[str, ...] = ()
+    without_text: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def read_buffer(folders: Sequence[Path]) -> Buffer:
     for folder in opened:
         _check_layout(folder, opened[0])
     parts = [folder.load() for folder in opened]
-    sources = [_source(*pair) for pair in zip(opened, parts, strict=True)]
+    sources = [source_of(*pair) for pair in zip(opened, parts, strict=True)]
     _check_different(sources)
     data = _joined(opened, parts, len(meta.action_names))
     valid = np.asarray(valid_episodes(data))
@@ -96,6 +100,23 @@ def read_buffer(folders: Sequence[Path]) -> Buffer:
         )
     _check_ends(data, valid, meta.feature_names)
     return Buffer(data, meta, tuple(sources))
+
+
+def source_of(folder: TrajectoryFolder, data: Trajectory) -> Source:
+    """What is known of a folder; `data` is what it loads."""
+    digest = hashlib.sha256(json.dumps(asdict(folder.meta), sort_keys=True).encode())
+    for leaf in jax.tree.leaves(data):
+        digest.update(np.ascontiguousarray(leaf).tobytes())
+    return Source(
+        folder=str(folder.folder),
+        fingerprint=digest.hexdigest(),
+        episodes=len(data.mask),
+        tasks=len(np.unique(data.task_id)),
+        probabilities=data.log_prob is not None,
+        legal=data.legal is not None,
+        without_arrays=folder.incomplete(),
+        without_text=folder.without_text(),
+    )
 
 
 def _check_layout(folder: TrajectoryFolder, first: TrajectoryFolder) -> None:
@@ -114,20 +135,6 @@ def _check_layout(folder: TrajectoryFolder, first: TrajectoryFolder) -> None:
             f"{folder.folder} is of another layout than {first.folder}: {found}; "
             "train on folders of one layout"
         )
-
-
-def _source(folder: TrajectoryFolder, data: Trajectory) -> Source:
-    digest = hashlib.sha256(json.dumps(asdict(folder.meta), sort_keys=True).encode())
-    for leaf in jax.tree.leaves(data):
-        digest.update(np.ascontiguousarray(leaf).tobytes())
-    return Source(
-        folder=str(folder.folder),
-        fingerprint=digest.hexdigest(),
-        episodes=len(data.mask),
-        tasks=len(np.unique(data.task_id)),
-        probabilities=data.log_prob is not None,
-        legal=data.legal is not None,
-    )
 
 
 def _check_different(sources: Sequence[Source]) -> None:

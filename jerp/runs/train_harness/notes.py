@@ -13,12 +13,12 @@ from jerp.runs.train_harness.settings import TrainSettings
 from jerp.training.support import episode_returns
 from jerp.trajectory import Trajectory, valid_episodes
 
-__all__ = ["legal_notes", "notes"]
+__all__ = ["notes", "source_notes"]
 
 
 def notes(settings: TrainSettings, buffer: Buffer, support: BufferSupport) -> list[str]:
     """One sentence for each way in which the buffer teaches less than it seems to."""
-    data, found = buffer.data, legal_notes(buffer.sources)
+    data, found = buffer.data, source_notes(buffer.sources)
     if data.log_prob is None:
         found.append(
             "no behaviour probabilities (log_prob): what was learned cannot be "
@@ -35,15 +35,34 @@ def notes(settings: TrainSettings, buffer: Buffer, support: BufferSupport) -> li
     return found
 
 
-def legal_notes(sources: Sequence[Source]) -> list[str]:
-    """One sentence for each folder that does not say what was legal."""
-    return [
-        f"{source.folder}: no legal actions (legal): every action was taken for legal "
-        "in every step; where some were not, the controller's probabilities here are "
-        "not those that it acts with"
-        for source in sources
-        if not source.legal
-    ]
+def source_notes(sources: Sequence[Source]) -> list[str]:
+    """One sentence for each folder and what it lacks: shards, or what was legal."""
+    found = []
+    for source in sources:
+        if source.without_arrays:
+            found.append(
+                f"{source.folder}: {_shards(source.without_arrays)} without arrays: "
+                f"the episodes are not among these {source.episodes}; they are lost, "
+                "or still being written. `jerp trajectories check` says more"
+            )
+        if source.without_text:
+            found.append(
+                f"{source.folder}: {_shards(source.without_text)} without text, which "
+                "is lost; the episodes are among these, and nobody can read them"
+            )
+        if not source.legal:
+            found.append(
+                f"{source.folder}: no legal actions (legal): every action was taken "
+                "for legal in every step; where some were not, the controller's "
+                "probabilities here are not those that it acts with"
+            )
+    return found
+
+
+def _shards(names: Sequence[str]) -> str:
+    """How many, and the first of them."""
+    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return f"{len(names)} shard{'s' if len(names) > 1 else ''} ({shown})"
 
 
 def _nothing_to_learn(

@@ -18,6 +18,7 @@ from jerp.models.acting import HarnessController
 from jerp.runs.ope.predict import predict
 from jerp.runs.train_harness.buffer import read_buffer
 from jerp.storage.controllers import save_controller
+from jerp.storage.trajectories import TrajectoryFolder
 from tests.runs.train_harness.logs import ACTIONS, FEATURES, episodes, logged, spoilt
 
 FLOOR = ("--min-effective", "5", "--resamples", "50")
@@ -110,6 +111,23 @@ def test_a_log_without_legal_actions_says_that_all_were_taken_for_legal(
     full = logged(tmp_path / "full", uniform())
     assert jerp(tmp_path, full) == 0
     assert "no legal actions" not in capsys.readouterr().out
+
+
+def test_shards_that_lost_a_file_are_pointed_out_with_their_numbers(tmp_path, capsys):
+    log, out = logged(tmp_path / "log", uniform()), tmp_path / "out"
+    TrajectoryFolder.open(log).write_shard("0001", uniform())
+    (log / "transcripts-0000.jsonl").unlink()
+    (log / "trajectories-0001.safetensors").unlink()
+    assert jerp(tmp_path, log, "--out", str(out)) == 0
+    arrays, text = (
+        f"note: {log}: 1 shard (0001) without arrays: the episodes are not among "
+        "these 12;",
+        f"note: {log}: 1 shard (0000) without text",
+    )
+    shown, report = capsys.readouterr().out, (out / "report.md").read_text()
+    for said in (arrays, text):
+        assert said in shown and f"- {said}" in report
+        assert any(f"note: {n}".startswith(said) for n in result_notes(out))
 
 
 def learned_from(folder, **changes):

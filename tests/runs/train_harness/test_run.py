@@ -192,6 +192,14 @@ def test_what_teaches_little_is_said(settings, tmp_path, fields, changes, note):
     assert trained(settings).training["notes"] == []
 
 
+def test_shards_that_lost_their_arrays_are_said(settings, tmp_path):
+    log = logged(tmp_path / "lossy")
+    for number in range(5):
+        (log / f"transcripts-1{number}.jsonl").touch()
+    (found,) = trained(settings, trajectories=(log,)).training["notes"]
+    assert found.startswith(f"{log}: 5 shards (10, 11, 12, ...) without arrays: ")
+
+
 def test_training_that_diverges_saves_nothing(settings):
     with pytest.raises(ConfigError, match=r"diverged: .* --learning-rate"):
         trained(settings, learning_rate=3e38)
