@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from jerp.models.acting import HarnessController
 from jerp.models.controller import controller_policy
 from jerp.runs.harness.arms import LEARNED, LEARNED_ARMS, Arm
 from jerp.runs.harness.domain_run import DomainRun
+from jerp.runs.train_harness.buffer import source_of
 from jerp.storage.controllers import load_controller, save_controller
 from jerp.storage.trajectories import TrajectoryFolder
 from jerp.training.awr import AwrConfig, hyper_grid, make_awr
@@ -48,6 +50,8 @@ def train_controllers(run: DomainRun, buffer: TrajectoryFolder) -> tuple[Arm, ..
                 f"{run.domain.name}: the buffer holds no valid step to learn from; "
                 f"`jerp trajectories show {buffer.folder}` says how its episodes ended"
             )
+        # `jerp ope` then knows its own episodes again.
+        learned_from = {"data": [asdict(source_of(buffer, data))]}
         bar = run.progress.add_task(f"{run.domain.name}: training", total=len(LEARNED))
         for kind, (advantage, temperatures) in enumerate(LEARNED.items()):
             key = jax.random.fold_in(jax.random.key(run.seed), kind)
@@ -62,7 +66,8 @@ def train_controllers(run: DomainRun, buffer: TrajectoryFolder) -> tuple[Arm, ..
                     params,
                     data,
                     metrics["weight"][row],
-                    {"advantage": advantage, "temperature": str(temperature)},
+                    {"advantage": advantage, "temperature": str(temperature)}
+                    | learned_from,
                 )
                 if name == "awr":
                     weight = metrics["weight"][row, 0]
