@@ -6,8 +6,11 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
+
 import jerp
 from jerp import cli
+from jerp.storage.trajectories import TrajectoryFolder
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -38,6 +41,11 @@ def test_a_controller_goes_around_an_agent_as_shown(tmp_path, monkeypatch):
             assert cli.main(shlex.split(train)[1:]) == 0
         exec(compile(deploy, "README.md", "exec"), names)
     assert printed.getvalue() == shown
+    # Four drafts of ten are right, also where the first action is to submit.
+    data = TrajectoryFolder.open("logs").load()
+    is_submitted = np.asarray(data.action)[:, 0] == 2
+    assert is_submitted.sum() > 20
+    assert 0.2 < np.asarray(data.score)[is_submitted].mean() < 0.6
 
 
 def test_every_function_of_the_table_exists():
