@@ -1,0 +1,75 @@
+"""The probe world with its cue and step as fields, and two kinds of policy for it."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from jerp.envs.probes import Probe, probe_params
+from jerp.models.policy import Evaluated
+from jerp.models.step_policy import step_policy
+from jerp.ops.masked import categorical_entropy, masked_log_softmax
+from jerp.rollout.scan import rollout
+
+STEPS = 2
+POLICY = step_policy(
+    (2, STEPS + 1), 2, num_steps=STEPS, hidden_size=16, num_layers=1, num_heads=2
+)
+CRITIC = step_policy(
+    (2, STEPS + 1),
+    2,
+    num_steps=STEPS,
+    hidden_size=16,
+    num_layers=1,
+    num_heads=2,
+    value=True,
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Logits and values of every step as parameters; a row is its episode's `seed`."""
+
+    def init(self, key, rows=16):
+        logits = jax.random.normal(key, (rows, STEPS, 2))
+        return {"logits": logits, "value": jnp.zeros((rows, STEPS))}
+
+    def evaluate(self, params, data):
+        legal = data.legal | ~data.mask[..., None]
+        log_probs = masked_log_softmax(params["logits"][data.seed], legal)
+        action = jnp.where(data.mask, data.action, 0)[..., None]
+        return Evaluated(
+            log_prob=jnp.take_along_axis(log_probs, action, axis=-1)[..., 0],
+            entropy=categorical_entropy(log_probs),
+            value=params["value"][data.seed],
+        )
+
+
+@dataclass(frozen=True)
+class CueWorld(Probe):
+    def reset(self, key, params):
+        return self._shown(*super().reset(key, params))
+
+    def step(self, key, state, action, params):
+        return self._shown(*super().step(key, state, action, params))
+
+    def _shown(self, state, now):
+        fields = jnp.stack([state.cue, state.step])
+        return state, now.replace(observation=fields)
+
+
+@partial(jax.jit, static_argnames=("policy", "kind", "groups", "size"))
+def play(key, params, *, policy=POLICY, kind="matching", groups=4, size=4):
+    """`groups` comparison groups of `size` episodes that start alike."""
+    tasks = jax.tree.map(lambda x: jnp.repeat(x, groups), probe_params(kind))
+    return rollout(
+        key,
+        CueWorld(STEPS),
+        tasks,
+        policy,
+        params,
+        num_steps=STEPS,
+        batch_size=groups * size,
+        shared_start=True,
+    )
