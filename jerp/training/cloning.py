@@ -1,0 +1,74 @@
+"""Behaviour cloning of policies over whole episodes.
+
+The base from which reinforcement learning starts where nothing can be learned from
+nothing: a policy that never succeeds has no gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jerp.models.policy import SequencePolicy
+from jerp.records import LossOutput, WeightedMean
+from jerp.training.minibatches import minimize
+from jerp.trajectory import Trajectory, valid_episodes
+from jerp.typing import Array, ArrayLike, Key
+
+__all__ = ["clone_policy"]
+
+
+def clone_policy(
+    key: Key,
+    policy: SequencePolicy,
+    params: Any,
+    data: Trajectory,
+    *,
+    learning_rate: ArrayLike = 1e-3,
+    epochs: int = 10,
+    batch_size: int = 64,
+) -> tuple[Any, Array]:
+    """Maximises the likelihood of what the episodes show.
+
+        L = - mean over decisions of log pi(decision | all before it)
+
+    Args:
+      key: consumed.
+      policy: what is trained.
+      params: to start from.
+      data: valid episodes are learned from, the others are not.
+      learning_rate: of Adam.
+      epochs: passes over the episodes.
+      batch_size: episodes an update.
+
+    Returns:
+      Parameters, and the loss by epoch `[epochs]`.
+    """
+    valid = valid_episodes(data)
+    # Episodes that are valid come first: the others are never visited.
+    order = jnp.argsort(~valid, stable=True)
+    rows = jax.tree.map(lambda x: x[order], data)
+
+    def loss_fn(params: Any, rows: Trajectory, mask: Array) -> LossOutput:
+        found = policy.evaluate(params, rows)
+        decisions = rows.mask & mask[:, None]
+        if rows.token_mask is not None:
+            decisions = rows.token_mask & decisions[..., None]
+        total = -jnp.sum(jnp.where(decisions, found.log_prob, 0.0))
+        loss = WeightedMean(total, jnp.sum(decisions, dtype=jnp.float32))
+        return LossOutput(loss, {})
+
+    params, _, output = minimize(
+        key,
+        params,
+        lambda _: rows,
+        jnp.sum(valid, dtype=jnp.int32),
+        loss_fn=loss_fn,
+        optimizer=optax.adam(jnp.asarray(learning_rate)),
+        epochs=epochs,
+        batch_size=batch_size,
+    )
+    return params, output.loss.value()
