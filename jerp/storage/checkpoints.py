@@ -1,0 +1,156 @@
+"""Checkpoints of training: any pytree of arrays, typed keys among them, through Orbax.
+
+A checkpoint is complete or absent, also where several processes write it together. What
+is restored equals what was saved to the bit; a checkpoint of other shapes is refused
+and the field named.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import jax
+import numpy as np
+
+from jerp.errors import StorageError
+from jerp.storage.atomic import make_folder
+
+__all__ = ["Checkpoints"]
+
+
+class Checkpoints:
+    """The checkpoints of one run in one folder; a context manager.
+
+    Args:
+      folder: absent, or of the same run.
+      keep: how many of the newest stay.
+
+    Raises:
+      StorageError: the folder cannot be made.
+    """
+
+    def __init__(self, folder: Path | str, *, keep: int = 2):
+        # Imported here because it takes two seconds that no other command needs.
+        import orbax.checkpoint as ocp
+
+        self._ocp = ocp
+        self.folder = Path(folder).resolve()
+        make_folder(self.folder)
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=keep, enable_async_checkpointing=False
+        )
+        self._manager = ocp.CheckpointManager(self.folder, options=options)
+
+    @property
+    def latest(self) -> int | None:
+        """Step of the newest complete checkpoint."""
+        return self._manager.latest_step()
+
+    def save(self, step: int, state: Any) -> None:
+        """Keeps `state` as that of `step`; one that is there already is left as it is.
+
+        Raises:
+          StorageError: the disk refuses.
+        """
+        if step in self._manager.all_steps():
+            return
+        try:
+            args = self._ocp.args
+            parts = args.Composite(
+                layout=args.JsonSave(_shapes(state)), state=args.StandardSave(state)
+            )
+            self._manager.save(step, args=parts)
+            self._manager.wait_until_finished()
+        except (OSError, ValueError) as error:
+            raise StorageError(
+                f"{self.folder}: checkpoint {step} could not be written: {error}"
+            ) from error
+
+    def restore(self, like: Any, step: int | None = None) -> Any:
+        """The state of `step`, the newest without one.
+
+        Args:
+          like: a tree of arrays of the same structure, shapes and types; its shardings
+            are those of the result.
+          step: of a complete checkpoint.
+
+        Raises:
+          StorageError: there is none, it is damaged, or it is of another config.
+        """
+        step = self.latest if step is None else step
+        if step is None or step not in self._manager.all_steps():
+            raise StorageError(
+                f"{self.folder}: expected a complete checkpoint"
+                f"{'' if step is None else f' of step {step}'}, got "
+                f"{list(self._manager.all_steps())}"
+            )
+        args = self._ocp.args
+        try:
+            found = self._manager.restore(
+                step, args=args.Composite(layout=args.JsonRestore())
+            )
+            self._check_layout(step, found["layout"], _shapes(like))
+            found = self._manager.restore(
+                step, args=args.Composite(state=args.StandardRestore(like))
+            )
+        except StorageError:
+            raise
+        except Exception as error:  # Orbax has a dozen kinds for a damaged file
+            raise StorageError(
+                f"{self.folder}: checkpoint {step} is damaged ({type(error).__name__}: "
+                f"{str(error).splitlines()[0][:200]}); remove it to go on from an "
+                "earlier one"
+            ) from error
+        return found["state"]
+
+    def close(self) -> None:
+        """Waits for what is being written."""
+        self._manager.close()
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _check_layout(
+        self, step: int, kept: dict[str, str], given: dict[str, str]
+    ) -> None:
+        """Names the first leaf that is there and not here, or of another shape."""
+        for name in sorted({*kept, *given}):
+            if kept.get(name) != given.get(name):
+                there, here = (x.get(name, "absent") for x in (kept, given))
+                raise StorageError(
+                    f"{self.folder}: checkpoint {step} is of another config: {name} is "
+                    f"{there} there, {here} here; use another folder, or the same "
+                    "config"
+                )
+
+
+def _shapes(tree: Any) -> dict[str, str]:
+    """Shape and type of every leaf by its path; keys count as their data."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {_name(path): _shape(leaf) for path, leaf in leaves}
+
+
+def _shape(leaf: Any) -> str:
+    kind = getattr(leaf, "dtype", None)
+    if kind is not None and "key<" in str(kind):
+        return "a key"
+    if kind is None:
+        kind = np.asarray(leaf).dtype
+    return f"{np.dtype(kind).name}{list(getattr(leaf, 'shape', ()))}"
+
+
+def _name(path: Any) -> str:
+    return "/".join(
+        str(getattr(part, "key", getattr(part, "name", getattr(part, "idx", part))))
+        for part in path
+    )

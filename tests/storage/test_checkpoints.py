@@ -1,0 +1,62 @@
+"""Checkpoints: to the bit, typed keys included; another layout is refused by name."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jerp.errors import StorageError
+from jerp.storage.checkpoints import Checkpoints
+from jerp.training.state import TrainState
+
+
+def a_state(size=3, step=5):
+    params = {"w": jnp.arange(size, dtype=jnp.bfloat16), "b": jnp.float32(0.1)}
+    opt_state = optax.adam(0.1).init(params)
+    return TrainState(params, opt_state, jnp.int32(step), jax.random.key(7))
+
+
+def bits(tree):
+    return [
+        np.asarray(jax.random.key_data(x) if "key<" in str(x.dtype) else x).tobytes()
+        for x in jax.tree.leaves(tree)
+    ]
+
+
+def test_what_is_restored_is_what_was_saved_and_the_newest_stay(tmp_path):
+    with Checkpoints(tmp_path / "c", keep=2) as kept:
+        assert kept.latest is None
+        for step in (5, 6, 7):
+            kept.save(step, a_state(step=step))
+        kept.save(7, a_state(step=99))  # is there already
+    with Checkpoints(tmp_path / "c") as kept:
+        assert kept.latest == 7
+        found = kept.restore(a_state(step=0))
+        assert bits(found) == bits(a_state(step=7))
+        assert bits(kept.restore(a_state(), 6)) == bits(a_state(step=6))
+        with pytest.raises(StorageError, match=r"of step 5, got \[6, 7\]"):
+            kept.restore(a_state(), 5)
+
+
+def test_another_config_is_refused_by_field(tmp_path):
+    with Checkpoints(tmp_path / "c") as kept:
+        with pytest.raises(StorageError, match="expected a complete checkpoint"):
+            kept.restore(a_state())
+        kept.save(1, a_state())
+        with pytest.raises(
+            StorageError, match=r"mu/w is bfloat16\[3\] there, bfloat16\[4\] here"
+        ):
+            kept.restore(a_state(size=4))
+        other = a_state().replace(params={"w": a_state().params["w"]})
+        with pytest.raises(StorageError, match=r"params/b is float32\[\] there, abse"):
+            kept.restore(other)
+
+
+def test_a_damaged_one_says_so(tmp_path):
+    with Checkpoints(tmp_path / "c") as kept:
+        kept.save(1, a_state())
+        for path in (tmp_path / "c" / "1" / "layout").iterdir():
+            path.write_bytes(b"{")
+        with pytest.raises(StorageError, match="checkpoint 1 is damaged"):
+            kept.restore(a_state())
