@@ -14,6 +14,7 @@ EXTRAS = {
     "cuda12": ["jax[cuda12]"],
     "tpu": ["jax[tpu]"],
     "parquet": ["pyarrow"],
+    "mirrors": ["tensorboardX", "wandb"],
     "notebooks": ["ipykernel", "nbformat", "nbclient"],
     "parity": ["torch"],
     "dev": [

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "ConfigError",
+    "EnvironmentCheckError",
     "ExecutorError",
     "InputError",
     "JerpError",
@@ -52,6 +53,21 @@ class TrajectoryError(JerpError, ValueError):
 
     def __reduce__(self):
         return type(self), (self.field, self.expected, self.actual)
+
+
+class EnvironmentCheckError(JerpError, ValueError):
+    """A world breaks its contract (see `jerp.envs.checks.check_environment`)."""
+
+    def __init__(self, method: str, expected: str, actual: str):
+        self.method, self.expected, self.actual = method, expected, actual
+        super().__init__(f"{method}: expected {expected}, got {actual}")
+
+    def __reduce__(self):
+        return type(self), (self.method, self.expected, self.actual)
+
+
+class TrainingError(JerpError, ArithmeticError):
+    """Training cannot go on, such as after a loss that is no number."""
 
 
 class StorageError(JerpError, OSError):

@@ -6,6 +6,7 @@ import pytest
 import jerp.errors
 from jerp.errors import (
     ConfigError,
+    EnvironmentCheckError,
     ExecutorError,
     InputError,
     JerpError,
@@ -21,6 +22,7 @@ from jerp.errors import (
 
 EXAMPLES = {
     ConfigError: (ConfigError("seeds: expected >= 1, got 0"), ValueError),
+    EnvironmentCheckError: (EnvironmentCheckError("anchor", "a", "b"), ValueError),
     ExecutorError: (ExecutorError("no model"), RuntimeError),
     InputError: (InputError("k: expected >= 1, got 0"), ValueError),
     MissingExtraError: (MissingExtraError("torch", "parity"), ImportError),

@@ -1,0 +1,221 @@
+"""Trains a policy in a world: episodes, updates, metrics, checkpoints.
+
+    <folder>/metrics.jsonl          a row an iteration
+    <folder>/checkpoints/           parameters, optimizer, key, counters (Orbax)
+    <folder>/nan-batch.safetensors  the episodes that made a loss NaN, if one did
+
+Iterations are played and learned from in one compiled program, a chunk of them a call.
+What iteration i does depends on the key, i and the state alone, so a run of k
+iterations that resumes to n equals one of n, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jerp.envs.base import World
+from jerp.errors import ConfigError, TrainingError
+from jerp.models.policy import SequencePolicy
+from jerp.rollout.scan import rollout
+from jerp.runs.policy.warnings import collapse_warnings
+from jerp.storage.checkpoints import Checkpoints
+from jerp.storage.metrics import MetricsLog, Mirror
+from jerp.storage.tensors import save_tree
+from jerp.training.group import make_group_step
+from jerp.training.group_settings import GroupConfig, GroupHyper
+from jerp.training.state import TrainState
+from jerp.trajectory import Trajectory
+from jerp.typing import Key, Outcome
+
+__all__ = ["PolicyTask", "play_groups", "train_policy"]
+
+PLAY, CHOOSE, LEARN = range(3)
+"""Streams of random keys of a run."""
+
+
+@dataclass(frozen=True)
+class PolicyTask:
+    """What is trained, in what, how; hashable.
+
+    Attributes:
+      env: the world.
+      policy: the policy.
+      config: of the algorithm; its `num_groups` tasks are drawn an iteration.
+      group_size: episodes of a task that are compared.
+      num_steps: step budget of an episode.
+    """
+
+    env: World
+    policy: SequencePolicy
+    config: GroupConfig
+    group_size: int
+    num_steps: int
+
+    def __post_init__(self):
+        if self.group_size < 2 and self.config.advantage not in ("return", "gae"):
+            raise ConfigError(
+                f"group_size: expected at least 2 episodes to compare, got "
+                f"{self.group_size}"
+            )
+
+
+def play_groups(key: Key, task: PolicyTask, env_params: Any, params: Any) -> Trajectory:
+    """Draws tasks without replacement and plays a group of each; starts are shared.
+
+    Args:
+      key: consumed.
+      task: static.
+      env_params: leaves `[N, ...]`, at least `num_groups` tasks.
+      params: of the policy.
+
+    Returns:
+      `[num_groups * group_size, T]` episodes; `task_id` indexes `env_params`,
+      `group_id` the groups.
+    """
+    choosing, playing = jax.random.split(key)
+    number = jax.tree.leaves(env_params)[0].shape[0]
+    groups = task.config.num_groups
+    chosen = jax.random.choice(choosing, number, (groups,), replace=False)
+    data = rollout(
+        playing,
+        task.env,
+        jax.tree.map(lambda x: x[chosen], env_params),
+        task.policy,
+        params,
+        num_steps=task.num_steps,
+        batch_size=groups * task.group_size,
+        shared_start=True,
+    )
+    return data.replace(task_id=chosen[data.task_id].astype(jnp.int32))
+
+
+def train_policy(
+    folder: Path,
+    key: Key,
+    task: PolicyTask,
+    hyper: GroupHyper,
+    env_params: Any,
+    params: Any,
+    *,
+    iterations: int,
+    chunk: int = 20,
+    reference: Any = None,
+    mirrors: Sequence[Mirror] = (),
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> tuple[TrainState, list[str]]:
+    """Trains for `iterations`, or goes on where an earlier session stopped.
+
+    Args:
+      folder: of this run alone.
+      key: of the run; not consumed, so that a resumed run has it again.
+      task: see `PolicyTask`.
+      hyper: numbers of the algorithm.
+      env_params: leaves `[N, ...]`, the training tasks.
+      params: to start from.
+      iterations: in all, those of earlier sessions included.
+      chunk: iterations between two checkpoints.
+      reference: parameters to stay near to, with `hyper.kl_weight`.
+      mirrors: see `jerp.storage.metrics`.
+      on_progress: called with the number of iterations just finished or found.
+
+    Returns:
+      The state, and warnings about the run, such as of a collapse.
+
+    Raises:
+      ConfigError: fewer tasks than groups, or what `make_group_step` refuses.
+      TrainingError: a loss became NaN or infinite; the batch that did it is kept.
+      StorageError: files that cannot be read or written, or are of another config.
+    """
+    number = jax.tree.leaves(env_params)[0].shape[0]
+    if number < task.config.num_groups:
+        raise ConfigError(
+            f"env_params: expected at least num_groups={task.config.num_groups} tasks, "
+            f"got {number}"
+        )
+    init, _ = make_group_step(task.config, task.policy)
+    state = init(jax.random.fold_in(key, LEARN), hyper, params)
+    run = partial(_iterations, task, key, hyper, env_params, reference)
+    with Checkpoints(folder / "checkpoints") as checkpoints:
+        done = checkpoints.latest or 0
+        if done:
+            state = checkpoints.restore(state, done)
+        log = MetricsLog(folder / "metrics.jsonl", first=done, mirrors=mirrors)
+        rows: list[dict[str, Any]] = []
+        on_progress(done)
+        while done < iterations:
+            size = min(chunk, iterations - done)
+            after, metrics = run(state, done, size=size)
+            made = _rows(jax.device_get(metrics), done)
+            _check(folder, run, state, done, made)
+            log.write(made)
+            checkpoints.save(done + size, after)
+            state, done, rows = after, done + size, [*rows, *made]
+            on_progress(size)
+    return state, collapse_warnings(rows, num_actions=task.env.num_actions)
+
+
+@partial(jax.jit, static_argnames=("task", "size", "keep"))
+def _iterations(
+    task: PolicyTask,
+    key: Key,
+    hyper: GroupHyper,
+    env_params: Any,
+    reference: Any,
+    state: TrainState,
+    first: int,
+    *,
+    size: int,
+    keep: bool = False,
+) -> tuple[TrainState, Any]:
+    """`size` iterations from `first` on; with `keep`, the episodes as well."""
+    _, step = make_group_step(task.config, task.policy)
+
+    def one(state: TrainState, number: Any) -> tuple[TrainState, Any]:
+        stream = jax.random.fold_in(jax.random.fold_in(key, PLAY), number)
+        data = play_groups(stream, task, env_params, state.params)
+        state, metrics = step(state, hyper, data, reference)
+        metrics |= {
+            "success": jnp.mean((data.outcome == Outcome.SUCCESS).astype(jnp.float32)),
+            "score": jnp.mean(data.score),
+            "steps": jnp.mean(jnp.sum(data.mask, axis=1).astype(jnp.float32)),
+        }
+        return state, (metrics, data) if keep else metrics
+
+    return jax.lax.scan(one, state, first + jnp.arange(size))
+
+
+def _rows(metrics: dict[str, np.ndarray], first: int) -> list[dict[str, Any]]:
+    size = len(metrics["loss"])
+    return [
+        {"step": first + i, **{name: float(x[i]) for name, x in metrics.items()}}
+        for i in range(size)
+    ]
+
+
+def _check(
+    folder: Path, run: Any, state: TrainState, first: int, rows: list[dict[str, Any]]
+) -> None:
+    """Stops at a loss that is no number, and keeps the episodes that made it."""
+    bad = [i for i, row in enumerate(rows) if not np.isfinite(row["loss"])]
+    if not bad:
+        return
+    if bad[0]:
+        state, _ = run(state, first, size=bad[0])
+    number = first + bad[0]
+    _, (_, data) = run(state, number, size=1, keep=True)
+    path = folder / "nan-batch.safetensors"
+    tree = jax.device_get(jax.tree.map(lambda x: x[0], vars(data)))
+    save_tree(path, tree, {"iteration": number})
+    raise TrainingError(
+        f"iteration {number}: the loss is {rows[bad[0]]['loss']}; its episodes are in "
+        f"{path}, the state before is the last checkpoint; a smaller learning rate or "
+        "max_grad_norm may help"
+    )

@@ -1,0 +1,126 @@
+"""Training runs: k + resume = n to the bit; files, refusals, a loss that is NaN."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jerp.envs.probes import probe_params
+from jerp.errors import ConfigError, StorageError, TrainingError
+from jerp.runs.policy import training
+from jerp.runs.policy.training import PolicyTask, play_groups, train_policy
+from jerp.storage.metrics import read_metrics
+from jerp.storage.tensors import load_tree
+from jerp.training.group_settings import GroupConfig, GroupHyper
+from tests.training.cue_world import POLICY, STEPS, CueWorld
+
+TASK = PolicyTask(CueWorld(STEPS), POLICY, GroupConfig(4), 4, STEPS)
+HYPER = GroupHyper(learning_rate=0.02)
+TASKS = jax.tree.map(
+    lambda x: jnp.tile(x, 2), probe_params("matching", "action", "delayed")
+)
+KEY = jax.random.key(0)
+
+
+def trained(folder, iterations, *, task=TASK, hyper=HYPER, tasks=TASKS, **settings):
+    params = POLICY.init(jax.random.key(1))
+    settings = {"chunk": 2, **settings}
+    return train_policy(
+        folder, KEY, task, hyper, tasks, params, iterations=iterations, **settings
+    )
+
+
+def same(one, two):
+    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_k_and_resume_is_n_to_the_bit(tmp_path):
+    whole, _ = trained(tmp_path / "whole", 6)
+    trained(tmp_path / "parts", 2)
+    rest, _ = trained(tmp_path / "parts", 6)
+    same(whole.params, rest.params)
+    same(whole.opt_state, rest.opt_state)
+    rows = read_metrics(tmp_path / "whole" / "metrics.jsonl")
+    assert rows == read_metrics(tmp_path / "parts" / "metrics.jsonl")
+    assert [row["step"] for row in rows] == [*range(6)]
+    assert {"success", "entropy", "sampler_gap", "dead_share", "steps"} <= rows[
+        0
+    ].keys()
+    assert max(row["sampler_gap"] for row in rows) < 1e-4
+    seen = []
+    trained(tmp_path / "parts", 6, on_progress=seen.append)
+    assert seen == [6]
+
+
+def test_rows_after_the_last_checkpoint_are_taken_back(tmp_path):
+    trained(tmp_path / "run", 2)
+    path = tmp_path / "run" / "metrics.jsonl"
+    kept = path.read_bytes()
+    path.write_bytes(kept + b'{"step": 2, "loss": 1.0}\n{"step": 3, "lo')
+    trained(tmp_path / "run", 2)
+    assert path.read_bytes() == kept
+    path.write_bytes(kept.split(b"\n")[0] + b"\n")
+    with pytest.raises(
+        StorageError, match="expected the 2 steps before the checkpoint"
+    ):
+        trained(tmp_path / "run", 4)
+    path.write_bytes(b"what\n" + kept)
+    with pytest.raises(StorageError, match="line 1 is no row of metrics"):
+        trained(tmp_path / "run", 4)
+
+
+def test_groups_are_of_distinct_tasks_and_start_alike():
+    params = POLICY.init(jax.random.key(1))
+    data = play_groups(jax.random.key(2), TASK, TASKS, params)
+    by_group = np.asarray(data.task_id).reshape(4, 4)  # episode b is of group b % 4
+    assert (by_group == by_group[:1]).all() and len(set(by_group[0])) == 4
+    cues = np.asarray(data.observation)[:, 0, 0].reshape(4, 4)
+    assert (cues == cues[:1]).all()
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_its_batch(tmp_path, monkeypatch):
+    def broken(key, task, env_params, params):
+        data = play_groups(key, task, env_params, params)
+        return data.replace(reward=jnp.where(data.mask, jnp.nan, data.reward))
+
+    monkeypatch.setattr(training, "play_groups", broken)
+    task = replace(TASK, config=replace(TASK.config, advantage="return"))
+    with pytest.raises(TrainingError, match="iteration 0: the loss is nan"):
+        trained(tmp_path / "run", 2, task=task)
+    tree, document = load_tree(tmp_path / "run" / "nan-batch.safetensors")
+    assert document == {"iteration": 0} and tree["action"].shape == (16, STEPS)
+    assert not read_metrics(tmp_path / "run" / "metrics.jsonl")
+
+
+def test_refusals(tmp_path):
+    few = jax.tree.map(lambda x: x[:3], TASKS)
+    with pytest.raises(ConfigError, match="at least num_groups=4 tasks, got 3"):
+        trained(tmp_path / "few", 2, tasks=few)
+    with pytest.raises(ConfigError, match="group_size: expected at least 2"):
+        replace(TASK, group_size=1)
+
+
+def test_a_mirror_may_fail(tmp_path):
+    shown = []
+
+    def mirror(step, numbers):
+        shown.append(step)
+        if step == 1:
+            raise OSError("no route")
+
+    with pytest.warns(UserWarning, match="left out from step 1 on: OSError: no route"):
+        trained(tmp_path / "run", 4, mirrors=[mirror])
+    assert shown == [0, 1]
+
+
+def test_another_policy_in_the_same_folder_is_refused(tmp_path):
+    trained(tmp_path / "run", 2)
+    other = partial(train_policy, tmp_path / "run", KEY, TASK, HYPER, TASKS)
+    params = POLICY.init(jax.random.key(1))
+    del params["decoder"]["final_norm"]
+    with pytest.raises(StorageError, match="final_norm"):
+        other(params, iterations=4)
