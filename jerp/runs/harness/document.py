@@ -1,18 +1,10 @@
-"""The comparison as `report.md` and as `report.html`, from `results.json` alone.
-
-Both have one source: the page is the Markdown rendered, its figures inside it, so that
-it can be sent as one file.
-"""
+"""The comparison as `report.md` and `report.html`, from `results.json` alone."""
 
 from __future__ import annotations
 
-import base64
-import html
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from markdown_it import MarkdownIt
 
 from jerp.runs.cells import markdown_table, number
 from jerp.runs.harness import tables
@@ -25,16 +17,9 @@ from jerp.runs.harness.wording import (
     recorded_line,
     support_line,
 )
+from jerp.runs.page import write_page
 
 __all__ = ["write_report"]
-
-STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}
-table{border-collapse:collapse;margin:1rem 0;font-size:13px;display:block;overflow:auto}
-th,td{padding:.2rem .6rem;border-bottom:1px solid #ddd;text-align:right}
-th:first-child,td:first-child{text-align:left}
-img{max-width:100%}code{background:#f4f4f4;padding:0 .2rem}
-"""
 
 
 def write_report(results: Mapping[str, Any], folder: Path) -> Path:
@@ -43,11 +28,7 @@ def write_report(results: Mapping[str, Any], folder: Path) -> Path:
     Returns:
       The page.
     """
-    text = "\n\n".join(_parts(results)) + "\n"
-    (folder / "report.md").write_text(text, encoding="utf-8")
-    page = folder / "report.html"
-    page.write_text(_page(text, folder), encoding="utf-8")
-    return page
+    return write_page("\n\n".join(_parts(results)) + "\n", folder)
 
 
 def _parts(results: Mapping[str, Any]) -> list[str]:
@@ -159,24 +140,6 @@ def _store_paragraph(results: Mapping[str, Any]) -> str:
         f"Rollout number r of a task asks with sample index r mod "
         f"{results['sizes']['samples']} in every arm (common random numbers)."
         + "".join(f"\n\n**{problem}**" for problem in executor["problems"])
-    )
-
-
-def _page(text: str, folder: Path) -> str:
-    """The Markdown as one self-contained page."""
-    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = markdown.parse(text)
-    for token in tokens:
-        for child in token.children or ():
-            if child.type == "image":
-                figure = folder / str(child.attrs["src"])
-                data = base64.b64encode(figure.read_bytes()).decode("ascii")
-                child.attrs["src"] = f"data:image/png;base64,{data}"
-    body = markdown.renderer.render(tokens, markdown.options, {})
-    title = html.escape(text.split("\n", 1)[0].removeprefix("# "))
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{STYLE}</style><body>{body}</body></html>\n"
     )
 
 
