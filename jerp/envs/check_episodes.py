@@ -1,13 +1,15 @@
 """What `check_environment` asks of episodes that were played, on the host.
 
-Arrays are `[N, T + 1, ...]`: one episode of each task, with a record after every step
-and one before the first. A time is live until the episode ended.
+Arrays are `[2 N, T + 1, ...]`: an episode of each task by random actions, then one by
+the oracle's from the same start; with a record after every step and one before the
+first. A time is live until the episode ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -20,15 +22,18 @@ from jerp.errors import EnvironmentCheckError
 from jerp.typing import Array, ArrayTree, Key, Outcome
 
 __all__ = [
+    "Draws",
     "Record",
     "check_action_tokens",
     "check_alone",
     "check_anchors",
     "check_ends",
     "check_oracle",
+    "check_success",
     "check_values",
+    "drawn",
     "played",
-    "to_host",
+    "played_twice",
 ]
 
 NUM_ALONE = 2
@@ -50,16 +55,39 @@ class Record(struct.PyTreeNode):
     action: Array
 
 
-def played(
-    env: World, key: Key, params: Any, *, num_steps: int, by_oracle: bool = False
-) -> Record:
-    """One episode by random admissible actions, or by the oracle's. Consumes `key`."""
-    reset_key, act_key, step_key = jax.random.split(key, 3)
+class Draws(NamedTuple):
+    """All chance of an episode: keys of reset and of `T` steps, `[T + 1, A]` noise."""
 
-    def shown(state: Any, now: TimeStep, t: Array | int) -> Record:
+    reset: Key
+    steps: Key
+    noise: Array
+
+
+@partial(jax.jit, static_argnames=("num_tasks", "num_steps", "num_actions"))
+def drawn(key: Key, *, num_tasks: int, num_steps: int, num_actions: int) -> Draws:
+    """Leaves `[N, ...]`; compiled apart from play, once for worlds of a size."""
+    reset_key, act_key, step_key = jax.random.split(key, 3)
+    return Draws(
+        reset=jax.random.split(reset_key, num_tasks),
+        steps=jax.random.split(step_key, (num_tasks, num_steps)),
+        noise=jax.random.uniform(act_key, (num_tasks, num_steps + 1, num_actions)),
+    )
+
+
+def played_twice(env: World, draws: Draws, params: ArrayTree) -> Record:
+    """`2 N` episodes of `N` tasks, on the host. Consumes the keys of `draws`."""
+    twice = jax.tree.map(lambda x: jnp.concatenate([x, x]), (draws, params))
+    by_oracle = jnp.arange(2 * len(draws.noise)) >= len(draws.noise)
+    play = jax.jit(jax.vmap(partial(played, env)))
+    return jax.tree.map(np.asarray, play(*twice, by_oracle))
+
+
+def played(env: World, draws: Draws, params: Any, by_oracle: Array) -> Record:
+    """One episode by random admissible actions, or by the oracle's."""
+
+    def shown(state: Any, now: TimeStep, noise: Array) -> Record:
         legal, oracle = env.admissible(state, params), env.oracle(state, params)
-        logits = jnp.where(legal, 0.0, -1e30)
-        drawn = jax.random.categorical(jax.random.fold_in(act_key, t), logits)
+        guess = jnp.argmax(legal * (1 + noise))
         return Record(
             state=state,
             now=now,
@@ -67,23 +95,18 @@ def played(
             legal=legal,
             anchor=env.anchor(state, params),
             oracle=oracle,
-            action=oracle if by_oracle else drawn.astype(jnp.int32),
+            action=jnp.where(by_oracle, oracle, guess).astype(jnp.int32),
         )
 
-    def body(carry: tuple[Any, TimeStep], t: Array):
-        record = shown(*carry, t)
-        key = jax.random.fold_in(step_key, t)
+    def body(carry: tuple[Any, TimeStep], chance: tuple[Array, Key]):
+        noise, key = chance
+        record = shown(*carry, noise)
         return env.step(key, record.state, record.action, params), record
 
-    start = env.reset(reset_key, params)
-    last, record = lax.scan(body, start, jnp.arange(num_steps))
-    end = shown(*last, num_steps)
+    start = env.reset(draws.reset, params)
+    last, record = lax.scan(body, start, (draws.noise[:-1], draws.steps))
+    end = shown(*last, draws.noise[-1])
     return jax.tree.map(lambda x, y: jnp.concatenate([x, y[None]]), record, end)
-
-
-def to_host(tree: Any) -> Any:
-    """NumPy arrays."""
-    return jax.tree.map(np.asarray, tree)
 
 
 def check_values(env: World, record: Record) -> None:
@@ -124,14 +147,12 @@ def check_ends(record: Record) -> None:
             _expect(f"step, {name} {place}", same | ~before, expected)
 
 
-def check_alone(
-    play: Callable[[Key, Any], Record], keys: Key, params: Any, record: Record
-) -> None:
+def check_alone(env: World, draws: Draws, params: ArrayTree, record: Record) -> None:
     """The same episodes from a trace of their own, without a batch."""
-    alone = jax.jit(play)
-    for i in range(min(NUM_ALONE, len(record.action))):
-        task = jax.tree.map(lambda x, i=i: x[i], params)
-        again = to_host(alone(keys[i], task))
+    alone = jax.jit(partial(played, env))
+    for i in range(min(NUM_ALONE, len(draws.noise))):
+        one, task = jax.tree.map(lambda x, i=i: x[i], (draws, params))
+        again = alone(one, task, jnp.zeros((), bool))
         for path, x in jax.tree_util.tree_leaves_with_path(again):
             same = np.isclose(x, _leaf(record, path)[i], rtol=1e-5, atol=1e-6)
             place = jax.tree_util.keystr(path).lstrip(".")
@@ -140,7 +161,7 @@ def check_alone(
 
 def check_action_tokens(env: World, params: ArrayTree, record: Record) -> None:
     """Tokens of what can be done at one time differ."""
-    tokens = np.asarray(jax.jit(jax.vmap(env.action_tokens))(params))
+    tokens = np.tile(jax.jit(jax.vmap(env.action_tokens))(params), (2, 1, 1))
     _check_tokens("action_tokens", env, tokens)
     written = (tokens[..., 0] > 0) | ~record.legal.any(1)
     _expect("action_tokens", written, "a token of every admissible action")
@@ -161,6 +182,7 @@ def check_anchors(
     """Equal anchors show alike and go on alike; the step number is in none."""
     live = _live(record)
     clocks = _clocks(record.state, live)
+    params = jax.tree.map(lambda x: jnp.concatenate([x, x]), params)
     _check_clocks(env, params, record, live, clocks)
     first, other = _pairs(record, live)
     fields = np.delete(record.seen.fields, list(counters), -1)
@@ -173,21 +195,18 @@ def check_anchors(
     _check_pairs(env, params, key, record, (first, other), clocks)
 
 
-def check_oracle(env: World, params: ArrayTree, key: Key, record: Record) -> None:
-    """What it says can be done, and succeeds from the start of every task."""
-    num_tasks, times = record.action.shape
-    keys = jax.random.split(key, num_tasks)
-    play = jax.vmap(lambda k, p: played(env, k, p, num_steps=times - 1, by_oracle=True))
-    best = to_host(jax.jit(play)(keys, params))
-    for episodes in (record, best):
-        index = np.clip(episodes.oracle, 0, env.num_actions - 1)
-        allowed = np.take_along_axis(np.asarray(episodes.legal), index[..., None], -1)[
-            ..., 0
-        ]
-        allowed = allowed & (index == episodes.oracle)
-        _expect("oracle", allowed | ~_live(episodes), "an admissible action")
-    success = best.now.outcome[:, -1] == Outcome.SUCCESS
-    _expect("oracle", success, "success in every task")
+def check_oracle(env: World, record: Record) -> None:
+    """What it says can be done, whoever plays."""
+    index = np.clip(record.oracle, 0, env.num_actions - 1)
+    allowed = np.take_along_axis(np.asarray(record.legal), index[..., None], -1)[..., 0]
+    allowed = allowed & (index == record.oracle)
+    _expect("oracle", allowed | ~_live(record), "an admissible action")
+
+
+def check_success(record: Record) -> None:
+    """What the oracle says succeeds from the start of every task."""
+    outcome = record.now.outcome[len(record.action) // 2 :, -1]
+    _expect("oracle", outcome == Outcome.SUCCESS, "success in every task")
 
 
 def _expect(method: str, holds: Any, expected: str) -> None:
@@ -217,10 +236,10 @@ def _leaf(tree: Any, path: Any) -> Any:
 
 
 def _pairs(record: Record, live: np.ndarray) -> tuple[Any, Any]:
-    """Indices `(task, time)` of live states: the first of an anchor, and each other."""
+    """Indices of live states of a task: the first of an anchor, and each other."""
     task, time = np.nonzero(live)
     words = record.anchor[task, time].reshape(len(task), -1)
-    rows = np.concatenate([task[:, None], words], axis=1)
+    rows = np.concatenate([task[:, None] % (len(live) // 2), words], axis=1)
     _, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     origin = first[group.reshape(-1)]
     again = np.flatnonzero(origin != np.arange(len(task)))
@@ -269,10 +288,8 @@ def _check_pairs(
     keys = jax.random.split(key, len(first[0]))
     step = jax.jit(jax.vmap(lambda k, s, a, p: env.step(k, s, a, p)[1]))
     action = record.action[first]
-    after, again = (
-        to_host(step(k, s, action, task))
-        for k, s in ((jax.random.clone(keys), one), (keys, two))
-    )
+    after = jax.tree.map(np.asarray, step(jax.random.clone(keys), one, action, task))
+    again = jax.tree.map(np.asarray, step(keys, two, action, task))
     timed = after.truncated != again.truncated
     for name in ("anchor", "legal", "reward", "terminated"):
         same = getattr(after, name) == getattr(again, name)

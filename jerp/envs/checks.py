@@ -9,7 +9,6 @@ a mask that is off by one lets an episode go on after its end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NoReturn
 
 import jax
@@ -22,9 +21,10 @@ from jerp.envs.check_episodes import (
     check_anchors,
     check_ends,
     check_oracle,
+    check_success,
     check_values,
-    played,
-    to_host,
+    drawn,
+    played_twice,
 )
 from jerp.errors import EnvironmentCheckError
 from jerp.typing import USAGE_KINDS, ArrayTree, Key
@@ -65,16 +65,21 @@ def check_environment(
     one = jax.tree.map(lambda x: x[0], params)
     _check_description(env)
     _check_types(env, one, key)
-    play = partial(played, env, num_steps=num_steps)
-    play_key, oracle_key, pair_key = jax.random.split(key, 3)
-    keys = jax.random.split(play_key, jax.tree.leaves(params)[0].shape[0])
-    record = to_host(jax.jit(jax.vmap(play))(jax.random.clone(keys), params))
+    play_key, pair_key = jax.random.split(key)
+    draws = drawn(
+        play_key,
+        num_tasks=jax.tree.leaves(params)[0].shape[0],
+        num_steps=num_steps,
+        num_actions=env.num_actions,
+    )
+    record = played_twice(env, jax.tree.map(jnp.copy, draws), params)
     check_values(env, record)
+    check_oracle(env, record)
     check_ends(record)
-    check_alone(play, keys, params, record)
+    check_alone(env, draws, params, record)
     check_action_tokens(env, params, record)
     check_anchors(env, params, pair_key, record, counters)
-    check_oracle(env, params, oracle_key, record)
+    check_success(record)
 
 
 def _fail(method: str, expected: str, actual: str) -> NoReturn:
