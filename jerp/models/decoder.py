@@ -1,10 +1,10 @@
-"""A Llama-family decoder: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
+"""Decoders of the Llama and Qwen families: token ids to states, states to logits.
 
-One module serves a full forward pass, a prefill and a decoding step: what attention
-reads and writes is a `Mixer`, a plain function handed to the module. Projections that
-share an input are one matrix (query/key/value, gate/up): fewer and wider products.
-Matrices are stored as `[in, out]`; their dtype is the dtype of the products, everything
-between them is float32.
+Layers are in `jerp.models.block`. One module serves a full forward pass, a prefill and
+a decoding step: what attention reads and writes is a `Mixer`, a plain function handed
+to the module. Projections that share an input are one matrix (query/key/value,
+gate/up): fewer and wider products. Matrices are stored as `[in, out]`; their dtype is
+the dtype of the products, everything between them is float32.
 
 Axes: `B` sequences, `T` tokens, `S` cached positions, `H` query heads, `G` key/value
 heads, `D` features of a head. Sharding and training with dropout are refused.
@@ -12,8 +12,7 @@ heads, `D` features of a head. Sharding and training with dropout are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import chex
@@ -23,8 +22,8 @@ from flax import linen as nn
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jax.typing import DTypeLike
 
-from jerp.errors import ConfigError
-from jerp.models.attention import apply_rotary, grouped_attention, rotary_angles
+from jerp.models.attention import grouped_attention, rotary_angles
+from jerp.models.block import Block, DecoderConfig, Mixer, rms_norm
 from jerp.typing import Array, ArrayTree
 
 __all__ = [
@@ -38,65 +37,6 @@ __all__ = [
     "rms_norm",
 ]
 
-Mixer = Callable[[Array, Array, Array, Any], tuple[Array, Any]]
-"""`(query [B,T,H,D], key [B,T,G,D], value [B,T,G,D], cache of this layer) ->
-(mixed [B,T,H,D], new cache)`; query and key are rotated already."""
-
-
-@dataclass(frozen=True)
-class DecoderConfig:
-    """Sizes of a decoder, under the names this library uses.
-
-    Attributes:
-      tied_embeddings: the output matrix is the embedding.
-    """
-
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    context_length: int
-    rope_base: float = 10_000.0
-    rms_epsilon: float = 1e-5
-    tied_embeddings: bool = True
-
-    def __post_init__(self):
-        if self.num_heads % self.num_kv_heads:
-            raise ConfigError(
-                f"num_heads: expected a multiple of num_kv_heads={self.num_kv_heads}, "
-                f"got {self.num_heads}"
-            )
-        if self.head_dim % 2:
-            raise ConfigError(f"head_dim: expected an even number, got {self.head_dim}")
-
-    @property
-    def qkv_size(self) -> int:
-        """Width of the joint query/key/value projection."""
-        return (self.num_heads + 2 * self.num_kv_heads) * self.head_dim
-
-
-def rms_norm(x: Array, scale: Array, *, epsilon: float) -> Array:
-    """Root-mean-square normalisation over the last axis.
-
-        y = x / sqrt(mean(x^2) + epsilon) * scale
-
-    Args:
-      x: `[..., F]` float32.
-      scale: `[F]` float32.
-      epsilon: added under the root.
-
-    Returns:
-      `[..., F]` float32.
-
-    Reference: Zhang and Sennrich, arXiv:1910.07467, eq. 4.
-    """
-    chex.assert_type(x, jnp.float32)
-    scale = jnp.reshape(scale, (1,) * (x.ndim - 1) + scale.shape)
-    return x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + epsilon) * scale
-
 
 def causal_mixer(query: Array, key: Array, value: Array, cache: Any):
     """The `Mixer` of a full forward pass: a token sees itself and all before it.
@@ -109,52 +49,6 @@ def causal_mixer(query: Array, key: Array, value: Array, cache: Any):
     mask = jnp.tril(jnp.ones((length, length), bool))
     mask = jnp.broadcast_to(mask[None], (batch, length, length))
     return grouped_attention(query, key, value, mask), (key, value)
-
-
-def _product(x: Array, kernel: Array) -> Array:
-    return jax.lax.dot_general(
-        x.astype(kernel.dtype),
-        kernel,
-        (((x.ndim - 1,), (0,)), ((), ())),
-        preferred_element_type=jnp.float32,
-    )
-
-
-class Block(nn.Module):
-    """One layer: attention and a gated feed-forward, each on a normalised residual."""
-
-    config: DecoderConfig
-
-    @nn.compact
-    def __call__(
-        self, x: Array, angles: Array, cache: Any, mixer: Mixer
-    ) -> tuple[Array, Any]:
-        """Returns the residual stream `[B, T, F]` after the layer, and its cache."""
-        c = self.config
-        init, ones = nn.initializers.normal(0.02), nn.initializers.ones
-        width = c.num_heads * c.head_dim
-        y = rms_norm(
-            x,
-            self.param("attention_norm", ones, (c.hidden_size,)),
-            epsilon=c.rms_epsilon,
-        )
-        qkv = _product(y, self.param("qkv", init, (c.hidden_size, c.qkv_size)))
-        heads = qkv.reshape(*qkv.shape[:2], -1, c.head_dim)
-        query, key, value = jnp.split(
-            heads, [c.num_heads, c.num_heads + c.num_kv_heads], axis=2
-        )
-        mixed, cache = mixer(
-            apply_rotary(query, angles), apply_rotary(key, angles), value, cache
-        )
-        mixed = mixed.reshape(*mixed.shape[:2], width)
-        x = x + _product(mixed, self.param("out", init, (width, c.hidden_size)))
-        y = rms_norm(
-            x, self.param("mlp_norm", ones, (c.hidden_size,)), epsilon=c.rms_epsilon
-        )
-        kernel = self.param("gate_up", init, (c.hidden_size, 2 * c.intermediate_size))
-        gate, up = jnp.split(_product(y, kernel), 2, axis=-1)
-        down = self.param("down", init, (c.intermediate_size, c.hidden_size))
-        return x + _product(nn.silu(gate) * up, down), cache
 
 
 class Decoder(nn.Module):
@@ -199,7 +93,12 @@ class Decoder(nn.Module):
     ) -> tuple[Array, tuple[Any, ...]]:
         """As `hidden`, of inputs `[B, T, F]` that are no embedded tokens."""
         c = self.config
-        angles = rotary_angles(positions, head_dim=c.head_dim, base=c.rope_base)
+        angles = rotary_angles(
+            positions,
+            head_dim=c.head_dim,
+            base=c.rope_base,
+            scaling=c.rope_scaling,
+        )
         before = cache if cache is not None else (None,) * c.num_layers
         after = []
         for layer, layer_cache in zip(self.layers, before, strict=True):
@@ -246,7 +145,8 @@ def cast_products(
     flat = {"unembedding": flat["embedding"], **flat}
     flat = {n: x.astype(dtype) if x.ndim == 2 else x for n, x in flat.items()}
     flat["embedding"] = flat["embedding"].astype(jnp.float32)
-    variables = {"params": unflatten_dict(flat, sep="/")}
+    # Adapters beside the parameters stay as they are.
+    variables = {**cast(Any, params), "params": unflatten_dict(flat, sep="/")}
     return replace(config, tied_embeddings=False), variables
 
 

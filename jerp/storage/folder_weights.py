@@ -1,13 +1,16 @@
-"""Reads a Llama-family decoder from a Hugging Face folder, without torch.
+"""Reads a Llama- or Qwen-family decoder from a Hugging Face folder, without torch.
 
-The folder holds config.json, tokenizer.json and safetensors files (with or without an
-index). Matrices of any float type become float32. Biases, scaled rotary positions and
-other activations than SiLU are refused by name rather than read wrongly.
+The folder holds config.json, tokenizer.json and safetensors files, sharded or not.
+Matrices of any float type become float32. What the decoder does not have is refused by
+name rather than read wrongly: see `jerp.storage.hub_layout`, and tensors that nothing
+reads.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,54 +21,80 @@ from tokenizers import Tokenizer
 
 from jerp.errors import WeightsError
 from jerp.models.decoder import DecoderConfig
-from jerp.storage.raw_model import RawModel, decoder_arrays
+from jerp.storage.hub_layout import LAYER_NAMES, NAMES, decoder_config
+from jerp.storage.raw_model import RawModel, check_vocabulary, decoder_arrays
 
-__all__ = ["folder_files", "read_folder"]
+__all__ = ["INDEX", "folder_files", "read_folder"]
 
-_NAMES = {
-    "embedding": "model.embed_tokens",
-    "final_norm": "model.norm",
-    "unembedding": "lm_head",
-}
-_LAYER_NAMES = {
-    "q": "self_attn.q_proj",
-    "k": "self_attn.k_proj",
-    "v": "self_attn.v_proj",
-    "o": "self_attn.o_proj",
-    "gate": "mlp.gate_proj",
-    "up": "mlp.up_proj",
-    "down": "mlp.down_proj",
-    "attention_norm": "input_layernorm",
-    "mlp_norm": "post_attention_layernorm",
-}
+INDEX = "model.safetensors.index.json"
+"""Says which shard holds which tensor."""
+
+_SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.safetensors")
+_UNREAD = re.compile(r".*\.rotary_emb\.inv_freq")
 
 
 def folder_files(folder: Path) -> list[Path]:
-    """The files that decide what the model says, in a fixed order."""
-    names = ("config.json", "tokenizer.json")
-    files = [folder / name for name in names] + sorted(folder.glob("*.safetensors"))
+    """The files that decide what the model says, in a fixed order.
+
+    Raises:
+      WeightsError: one is missing; the message names it.
+    """
+    files = [folder / name for name in ("config.json", "tokenizer.json")]
     for file in files:
         if not file.is_file():
             raise WeightsError(f"{folder}: the model folder has no {file.name}")
-    if len(files) == len(names):
+    return files + _shards(folder)
+
+
+def _shards(folder: Path) -> list[Path]:
+    index = folder / INDEX
+    if index.is_file():
+        names, source = sorted(set(_weight_map(index).values())), INDEX
+    else:
+        names = sorted(path.name for path in folder.glob("*.safetensors"))
+        numbered = [match for name in names if (match := _SHARD.fullmatch(name))]
+        for match in numbered:
+            stem, last = match[1], match[3]
+            every = range(1, int(last) + 1)
+            names += [f"{stem}-{i:05d}-of-{last}.safetensors" for i in every]
+        names, source = sorted(set(names)), "another shard's name"
+    if not names:
         raise WeightsError(f"{folder}: the model folder has no .safetensors file")
-    return files
+    for name in names:
+        if not (folder / name).is_file():
+            raise WeightsError(
+                f"{folder}: the shard {name} is missing, which {source} asks for; "
+                "fetch it again"
+            )
+    return [folder / name for name in names]
+
+
+def _weight_map(index: Path) -> dict[str, str]:
+    found = _json(index).get("weight_map")
+    if not isinstance(found, dict) or not all(
+        isinstance(name, str) and Path(name).name == name for name in found.values()
+    ):
+        raise WeightsError(
+            f"{index}: weight_map: expected an object of file names in this folder, by "
+            "tensor"
+        )
+    return found
 
 
 def read_folder(folder: Path) -> RawModel:
     """Reads `folder`; raises `WeightsError` for anything unreadable."""
     _, tokenizer_file, *shards = folder_files(folder)
     raw = _json(folder / "config.json")
-    config = _config(folder, raw)
-    arrays = _arrays(folder, config, _tensors(shards))
+    config = decoder_config(folder / "config.json", raw)
     try:
         tokenizer = Tokenizer.from_file(str(tokenizer_file))
     except Exception as error:  # the package raises bare Exception
         raise WeightsError(f"{tokenizer_file}: not a tokenizer: {error}") from error
+    check_vocabulary(folder, config, tokenizer)
     settings = _optional_json(folder / "tokenizer_config.json")
     return RawModel(
         config=config,
-        arrays=arrays,
+        arrays=_arrays(folder, config, shards),
         tokenizer=tokenizer,
         chat_template=_template(folder, settings),
         stop_tokens=_stop_tokens(folder, raw, settings, tokenizer),
@@ -84,71 +113,51 @@ def _json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _config(folder: Path, raw: dict[str, Any]) -> DecoderConfig:
-    rope = raw.get("rope_parameters") or {}
-    scaling = raw.get("rope_scaling") or {}
-    kind = scaling.get("rope_type") or rope.get("rope_type", "default")
-    expected = {
-        "model_type": (raw.get("model_type"), "llama"),
-        "hidden_act": (raw.get("hidden_act", "silu"), "silu"),
-        "attention_bias": (bool(raw.get("attention_bias")), False),
-        "mlp_bias": (bool(raw.get("mlp_bias")), False),
-        "rope_type": (kind, "default"),
-    }
-    for name, (actual, wanted) in expected.items():
-        if actual != wanted:
-            raise WeightsError(
-                f"{folder}/config.json: {name}: expected {wanted!r}, got {actual!r}"
-            )
-    try:
-        heads, hidden = raw["num_attention_heads"], raw["hidden_size"]
-        return DecoderConfig(
-            vocab_size=raw["vocab_size"],
-            hidden_size=hidden,
-            intermediate_size=raw["intermediate_size"],
-            num_layers=raw["num_hidden_layers"],
-            num_heads=heads,
-            num_kv_heads=raw.get("num_key_value_heads") or heads,
-            head_dim=raw.get("head_dim") or hidden // heads,
-            context_length=raw["max_position_embeddings"],
-            rope_base=raw.get("rope_theta") or rope.get("rope_theta", 10_000.0),
-            rms_epsilon=raw["rms_norm_eps"],
-            tied_embeddings=raw.get("tie_word_embeddings", False),
-        )
-    except KeyError as error:
-        raise WeightsError(f"{folder}/config.json has no {error}") from error
-
-
-def _tensors(shards: list[Path]) -> dict[str, np.ndarray]:
-    tensors: dict[str, np.ndarray] = {}
-    for shard in shards:
-        try:
-            # numpy has no bfloat16, so the tensors go through jax
-            with safe_open(shard, framework="flax") as file:
-                for name in file.keys():  # noqa: SIM118 (not a mapping)
-                    value = jnp.asarray(file.get_tensor(name), jnp.float32)
-                    tensors[name] = np.asarray(value)
-        except (SafetensorError, OSError) as error:
-            raise WeightsError(
-                f"{shard}: not a complete safetensors file ({error}); delete it and "
-                "fetch it again (jerp models pull)"
-            ) from error
-    return tensors
-
-
 def _arrays(
-    folder: Path, config: DecoderConfig, tensors: dict[str, np.ndarray]
+    folder: Path, config: DecoderConfig, shards: list[Path]
 ) -> dict[str, np.ndarray]:
-    def read(name: str) -> np.ndarray:
-        stored = _NAMES.get(name, name) + ".weight"
-        if stored not in tensors:
-            raise WeightsError(f"{folder}: the safetensors files have no {stored!r}")
-        return tensors[stored]
+    with ExitStack() as stack:
+        files: dict[str, Any] = {}
+        for shard in shards:
+            files |= _open_shard(stack, shard)
+        unread = set(files)
 
-    def read_layer(index: int, name: str) -> np.ndarray:
-        return read(f"model.layers.{index}.{_LAYER_NAMES[name]}")
+        def read_tensor(stored: str) -> np.ndarray:
+            if stored not in files:
+                raise WeightsError(
+                    f"{folder}: the safetensors files have no {stored!r}"
+                )
+            unread.discard(stored)
+            # NumPy has no bfloat16, so the tensors go through JAX.
+            return np.asarray(
+                jnp.asarray(files[stored].get_tensor(stored), jnp.float32)
+            )
 
-    return decoder_arrays(config, read, read_layer)
+        arrays = decoder_arrays(
+            config,
+            lambda name: read_tensor(NAMES[name]),
+            lambda i, name: read_tensor(f"model.layers.{i}.{LAYER_NAMES[name]}"),
+        )
+    unread -= {NAMES["unembedding"]} if config.tied_embeddings else set()
+    others = sorted(name for name in unread if not _UNREAD.fullmatch(name))
+    if others:
+        raise WeightsError(
+            f"{folder}: {others[0]!r} and {len(others) - 1} more tensors have no place "
+            "in the decoder that config.json describes; it would answer without them"
+        )
+    return arrays
+
+
+def _open_shard(stack: ExitStack, shard: Path) -> dict[str, Any]:
+    """The open file, by the name of each tensor in it; nothing is read yet."""
+    try:
+        file = stack.enter_context(safe_open(shard, framework="flax"))
+        return dict.fromkeys(file.keys(), file)
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(
+            f"{shard}: not a complete safetensors file ({error}); delete it and fetch "
+            "it again (jerp models pull)"
+        ) from error
 
 
 def _optional_json(path: Path) -> dict[str, Any]:

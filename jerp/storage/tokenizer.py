@@ -8,10 +8,25 @@ torch nor a model hub is needed. A Hugging Face folder brings its own tokenizer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+)
 
-__all__ = ["byte_level_tokenizer"]
+__all__ = ["Split", "byte_level_tokenizer"]
+
+Split = Literal["gpt2", "gpt2_digits", "llama3", "qwen2"]
+"""How text is cut before merges: GPT-2's way, the same with every digit alone, up to
+three digits together (Llama 3), every digit alone and NFC first (Qwen2)."""
+
+_LLAMA3_DIGITS, _QWEN2_DIGITS = r"\p{N}{1,3}", r"\p{N}"
 
 
 def byte_level_tokenizer(
@@ -19,15 +34,17 @@ def byte_level_tokenizer(
     merges: Sequence[str],
     *,
     special: Sequence[str] = (),
-    split_digits: bool = False,
+    added: Sequence[str] = (),
+    split: Split = "gpt2",
 ) -> Tokenizer:
-    """A GPT-2 style tokenizer.
+    """A tokenizer of bytes and merges, as GPT-2, SmolLM2, Llama 3 and Qwen2 have it.
 
     Args:
       tokens: the vocabulary; a token's place is its id.
       merges: `"left right"`, most frequent first.
       special: control tokens, matched as wholes and never produced from parts.
-      split_digits: every digit is a token of its own.
+      added: tokens matched as wholes that are not control tokens.
+      split: how text is cut before merges.
 
     Returns:
       The tokenizer; it adds no special tokens by itself.
@@ -42,12 +59,40 @@ def byte_level_tokenizer(
         if not {left, right, left + right} <= vocabulary.keys():
             raise ValueError(f"merge {merge!r}: expected tokens of the vocabulary")
         pairs.append((left, right))
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    digits = [pre_tokenizers.Digits(individual_digits=True)] if split_digits else []
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*digits, byte_level])  # pyright: ignore[reportAttributeAccessIssue]
+    # Llama 3 takes a piece that is a token as it is, whatever its merges would make.
+    whole = split == "llama3"
+    tokenizer = Tokenizer(
+        models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=whole)
+    )
+    if split == "qwen2":
+        tokenizer.normalizer = normalizers.NFC()  # pyright: ignore[reportAttributeAccessIssue]
+    tokenizer.pre_tokenizer = _pre_tokenizer(split)  # pyright: ignore[reportAttributeAccessIssue]
     tokenizer.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
     tokenizer.add_special_tokens(
         [AddedToken(token, special=True, normalized=False) for token in special]
     )
+    tokenizer.add_tokens([AddedToken(token, normalized=False) for token in added])
     return tokenizer
+
+
+def _pre_tokenizer(split: Split) -> pre_tokenizers.Sequence:
+    if split in ("gpt2", "gpt2_digits"):
+        digits = [pre_tokenizers.Digits(individual_digits=True)]
+        byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+        return pre_tokenizers.Sequence(
+            [*(digits if split == "gpt2_digits" else []), byte_level]
+        )
+    pieces = (
+        r"(?i:'(?:s|t|re|ve|m|ll|d))",  # endings of contractions
+        r"[^\r\n\p{L}\p{N}]?\p{L}+",  # a word, and one sign before it
+        _LLAMA3_DIGITS if split == "llama3" else _QWEN2_DIGITS,
+        r" ?[^\s\p{L}\p{N}]+[\r\n]*",  # signs, and line ends behind them
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)|\s+",  # all blanks but the last one before a word
+    )
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex("|".join(pieces)), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )

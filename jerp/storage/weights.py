@@ -13,18 +13,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import flax.traverse_util
-import jax
 import jax.numpy as jnp
 from tokenizers import Tokenizer
 
 from jerp.errors import UnknownNameError, WeightsError
-from jerp.models.decoder import Decoder, DecoderConfig
+from jerp.models.decoder import DecoderConfig
 from jerp.storage.folder_weights import folder_files, read_folder
 from jerp.storage.gguf_weights import read_gguf
-from jerp.storage.raw_model import RawModel
+from jerp.storage.raw_model import RawModel, parameter_shapes
 from jerp.typing import ArrayTree
 
 __all__ = ["MODELS", "ModelInfo", "Weights", "cache_folder", "list_models"]
@@ -175,10 +173,7 @@ def _digest(files: list[Path]) -> str:
 
 def _variables(path: Path, model: RawModel) -> ArrayTree:
     """The arrays as variables of the decoder, every shape checked."""
-    decoder, tokens = Decoder(model.config), jnp.zeros((1, 1), jnp.int32)
-    expected = jax.eval_shape(decoder.init, jax.random.key(0), tokens)
-    flat: dict[str, Any] = flax.traverse_util.flatten_dict(expected["params"], sep="/")
-    shapes = {name: tuple(leaf.shape) for name, leaf in flat.items()}
+    shapes = parameter_shapes(model.config)
     for name, shape in shapes.items():
         if model.arrays[name].shape != shape:
             raise WeightsError(

@@ -15,6 +15,7 @@ from jerp.models import decoder
 from jerp.models.decoder import Decoder, DecoderConfig
 from tests.models.tiny import CONFIG, DECODER, hub_config, hub_weights, random_params
 from tests.reference import decoder as reference
+from tests.storage.model_files import variables_of
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "llama_logits.json").read_text()
@@ -65,35 +66,12 @@ def test_logits_equal_torch():
         rope_base=raw["rope_theta"],
         rms_epsilon=raw["rms_norm_eps"],
     )
-    params = joined(GOLDEN["weights"], config)
+    params = variables_of(config, GOLDEN["weights"])
     logits = jax.jit(Decoder(config).apply)(params, jnp.asarray(GOLDEN["tokens"]))
     np.testing.assert_allclose(logits, np.array(GOLDEN["logits"]), atol=1e-4)
     for tokens, expected in zip(GOLDEN["tokens"], GOLDEN["logits"], strict=True):
         loops = reference.logits(GOLDEN["weights"], tokens, raw)
         np.testing.assert_allclose(loops, np.array(expected), atol=1e-4)
-
-
-def joined(weights, config):
-    """Variables of the decoder from Hugging Face names."""
-    w = {k: np.array(v, np.float32) for k, v in weights.items()}
-    params = {
-        "embedding": w["model.embed_tokens.weight"],
-        "final_norm": w["model.norm.weight"],
-    }
-    for i in range(config.num_layers):
-        name = f"model.layers.{i}."
-        attention, mlp = f"{name}self_attn.", f"{name}mlp."
-        params[f"layer_{i}"] = {
-            "attention_norm": w[f"{name}input_layernorm.weight"],
-            "qkv": np.concatenate([w[f"{attention}{n}_proj.weight"] for n in "qkv"]).T,
-            "out": w[f"{attention}o_proj.weight"].T,
-            "mlp_norm": w[f"{name}post_attention_layernorm.weight"],
-            "gate_up": np.concatenate(
-                [w[f"{mlp}{n}_proj.weight"] for n in ("gate", "up")]
-            ).T,
-            "down": w[f"{mlp}down_proj.weight"].T,
-        }
-    return {"params": params}
 
 
 @pytest.mark.parametrize("tied", [True, False])

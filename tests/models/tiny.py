@@ -39,8 +39,19 @@ def random_params(seed=0, config=CONFIG):
 
 
 def hub_config(config=CONFIG):
+    family = "qwen2" if config.qkv_bias else "qwen3" if config.qk_norm else "llama"
+    scaling = config.rope_scaling
+    if scaling is not None:
+        scaling = {
+            "rope_type": scaling.kind,
+            "factor": scaling.factor,
+            "low_freq_factor": scaling.low_frequency_factor,
+            "high_freq_factor": scaling.high_frequency_factor,
+            "original_max_position_embeddings": scaling.original_context_length,
+        }
     return {
-        "model_type": "llama",
+        "model_type": family,
+        "rope_scaling": scaling,
         "vocab_size": config.vocab_size,
         "hidden_size": config.hidden_size,
         "intermediate_size": config.intermediate_size,
@@ -79,6 +90,14 @@ def hub_weights(params, config=CONFIG):
             f"{name}input_layernorm.weight": layer["attention_norm"],
             f"{name}post_attention_layernorm.weight": layer["mlp_norm"],
         }
+        if config.qkv_bias:
+            parts = zip("qkv", np.split(layer["qkv_bias"], cuts), strict=True)
+            out |= {f"{name}self_attn.{k}_proj.bias": v for k, v in parts}
+        if config.qk_norm:
+            out |= {
+                f"{name}self_attn.q_norm.weight": layer["query_norm"],
+                f"{name}self_attn.k_norm.weight": layer["key_norm"],
+            }
     return {k: np.ascontiguousarray(v) for k, v in out.items()}
 
 

@@ -1,4 +1,4 @@
-"""A Llama-family decoder and its sampler by loops and float64; imports nothing of jerp.
+"""Llama- and Qwen-family decoders and a sampler by loops; imports nothing of jerp.
 
 Weights have the names and the `[out, in]` layout of a Hugging Face folder.
 """
@@ -21,12 +21,31 @@ def rms_norm(x, scale, epsilon):
     return np.array(out)
 
 
-def rotate(vector, position, base):
-    """As complex numbers: pair (i, i + d/2) turned by position / base^(2 i / d)."""
+def frequency(index, dim, base, scaling=None):
+    """Radians a position, of pair `index`; `scaling` as in a config.json."""
+    plain = 1 / base ** (2 * index / dim)
+    if scaling is None:
+        return plain
+    slow = plain / scaling["factor"]
+    if scaling["rope_type"] == "linear":
+        return slow
+    context = scaling["original_max_position_embeddings"]
+    wave = 2 * math.pi / plain
+    if wave < context / scaling["high_freq_factor"]:
+        return plain
+    if wave > context / scaling["low_freq_factor"]:
+        return slow
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+    share = (context / wave - low) / (high - low)
+    return (1 - share) * slow + share * plain
+
+
+def rotate(vector, position, base, scaling=None):
+    """As complex numbers: pair (i, i + d/2) turned by its frequency times position."""
     half = len(vector) // 2
     out = np.zeros(len(vector))
     for i in range(half):
-        angle = position / base ** (2 * i / len(vector))
+        angle = position * frequency(i, len(vector), base, scaling)
         turned = complex(vector[i], vector[i + half]) * complex(
             math.cos(angle), math.sin(angle)
         )
@@ -45,27 +64,38 @@ def silu(x):
     return x / (1 + np.exp(-x))
 
 
+def projected(x, weights, module):
+    """`x W^T`, plus a bias and an adapter's product where `weights` have them."""
+    out = x @ np.array(weights[f"{module}.weight"], np.float64).T
+    if f"{module}.bias" in weights:
+        out = out + np.array(weights[f"{module}.bias"])
+    if f"{module}.lora_A" in weights:
+        a, b = weights[f"{module}.lora_A"], weights[f"{module}.lora_B"]
+        out = out + weights["lora_scale"] * (x @ np.array(a).T) @ np.array(b).T
+    return out
+
+
 def attention(x, weights, prefix, config):
     heads, groups = config["num_attention_heads"], config["num_key_value_heads"]
-    dim = config["hidden_size"] // heads
-    project = {
-        name: x @ np.array(weights[f"{prefix}{name}_proj.weight"]).T for name in "qkv"
-    }
+    dim = config.get("head_dim") or config["hidden_size"] // heads
+    base, scaling = config["rope_theta"], config.get("rope_scaling")
+    project = {name: projected(x, weights, f"{prefix}{name}_proj") for name in "qkv"}
+
+    def turned(name, head):
+        rows = project[name][:, head * dim : (head + 1) * dim]
+        if f"{prefix}{name}_norm.weight" in weights:
+            scale = weights[f"{prefix}{name}_norm.weight"]
+            rows = rms_norm(rows, scale, config["rms_norm_eps"])
+        return [rotate(row, t, base, scaling) for t, row in enumerate(rows)]
+
     out = np.zeros((len(x), heads * dim))
     for h in range(heads):
         g = h // (heads // groups)
-        q = [
-            rotate(row[h * dim : (h + 1) * dim], t, config["rope_theta"])
-            for t, row in enumerate(project["q"])
-        ]
-        k = [
-            rotate(row[g * dim : (g + 1) * dim], t, config["rope_theta"])
-            for t, row in enumerate(project["k"])
-        ]
+        q, k = turned("q", h), turned("k", g)
         v = [row[g * dim : (g + 1) * dim] for row in project["v"]]
         for t in range(len(x)):
             out[t, h * dim : (h + 1) * dim] = attend(q[t], k[: t + 1], v[: t + 1])
-    return out @ np.array(weights[f"{prefix}o_proj.weight"]).T
+    return projected(out, weights, f"{prefix}o_proj")
 
 
 def logits(weights, tokens, config):
@@ -83,11 +113,9 @@ def logits(weights, tokens, config):
             weights[f"{layer}post_attention_layernorm.weight"],
             config["rms_norm_eps"],
         )
-        gate, up, down = (
-            np.array(weights[f"{layer}mlp.{n}_proj.weight"])
-            for n in ("gate", "up", "down")
-        )
-        x = x + (silu(y @ gate.T) * (y @ up.T)) @ down.T
+        gate = projected(y, weights, f"{layer}mlp.gate_proj")
+        up = projected(y, weights, f"{layer}mlp.up_proj")
+        x = x + projected(silu(gate) * up, weights, f"{layer}mlp.down_proj")
     x = rms_norm(x, weights["model.norm.weight"], config["rms_norm_eps"])
     unembedding = np.array(weights.get("lm_head.weight", embedding))
     return x @ unembedding.T
