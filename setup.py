@@ -16,7 +16,7 @@ EXTRAS = {
     "parquet": ["pyarrow"],
     "mirrors": ["tensorboardX", "wandb"],
     "notebooks": ["ipykernel", "nbformat", "nbclient"],
-    "parity": ["torch"],
+    "parity": ["torch", "peft"],
     "dev": [
         "build",
         "hypothesis",
