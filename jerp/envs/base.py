@@ -86,12 +86,35 @@ class World(Environment, Protocol):
       observation: which form `TimeStep.observation` holds.
     """
 
-    num_actions: int
-    field_sizes: tuple[int, ...]
-    vocabulary: tuple[str, ...]
-    num_observation_tokens: int
-    num_action_tokens: int
-    observation: View
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        ...
+
+    @property
+    def field_sizes(self) -> tuple[int, ...]:
+        """F sizes."""
+        ...
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Tokens as words."""
+        ...
+
+    @property
+    def num_observation_tokens(self) -> int:
+        """L of an observation."""
+        ...
+
+    @property
+    def num_action_tokens(self) -> int:
+        """L of an action."""
+        ...
+
+    @property
+    def observation(self) -> View:
+        """Form of what time steps show."""
+        ...
 
     def admissible(self, state: Any, params: Any) -> Array:
         """`[A]` bool, what can be done; nothing once the episode ended."""

@@ -1,0 +1,1 @@
+"""GiGPO against GRPO, with the control that has no anchors."""

@@ -1,0 +1,170 @@
+"""Numbers of the comparison, from the files of its jobs alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.gigpo_vs_grpo.config import ARMS, GigpoConfig
+from experiments.gigpo_vs_grpo.jobs import SPLITS, read_evaluation
+from jerp.estimators.intervals import bootstrap_interval, paired_difference
+from jerp.estimators.resampling import weighted_mean
+from jerp.estimators.significance import sign_test
+from jerp.estimators.surface import pass_at_k_t
+from jerp.records import Interval
+from jerp.storage.documents import read_json
+from jerp.storage.metrics import read_metrics
+from jerp.storage.tensors import load_tree
+from jerp.typing import Array, Key, Outcome
+
+__all__ = ["analyse", "curves"]
+
+HORIZONS = (10, 20, 30)
+LAST = 20
+"""Iterations at the end whose training success a table gives."""
+
+Rates = dict[str, dict[str, np.ndarray]]
+"""By arm and split the share of successes `[seeds, tasks]`."""
+
+
+def analyse(key: Key, config: GigpoConfig) -> dict[str, Any]:
+    """All numbers of `results.json` but sizes and versions.
+
+    Args:
+      key: consumed.
+      config: of a run whose jobs are done.
+    """
+    folder, seeds = config.folder, range(config.num_seeds)
+    played = {
+        arm: [read_evaluation(folder / f"seed-{s}" / arm) for s in seeds]
+        for arm in ("base", *ARMS)
+    }
+    rates: Rates = {
+        arm: {
+            split: np.stack(
+                [(e[split]["outcome"] == Outcome.SUCCESS).mean(axis=1) for e in found]
+            )
+            for split in SPLITS
+        }
+        for arm, found in played.items()
+    }
+    streams = iter(jax.random.split(key, 4 * len(SPLITS) * len(rates)))
+    return {
+        "arms": {
+            arm: {
+                "splits": {s: _split(streams, rates, arm, s) for s in SPLITS},
+                "surface": _surface(played[arm]),
+                **_process(folder, arm, config.num_seeds),
+            }
+            for arm in rates
+        },
+        "control_share": {s: _control_share(next(streams), rates, s) for s in SPLITS},
+    }
+
+
+def curves(folder: Path, num_seeds: int) -> dict[str, np.ndarray]:
+    """Training success `[seeds, iterations]` by arm."""
+    return {
+        arm: np.asarray(
+            [
+                [row["success"] for row in _metrics(folder, seed, arm)]
+                for seed in range(num_seeds)
+            ]
+        )
+        for arm in ARMS
+    }
+
+
+def _metrics(folder: Path, seed: int, arm: str) -> list[dict[str, Any]]:
+    return read_metrics(folder / f"seed-{seed}" / arm / "metrics.jsonl")
+
+
+def _split(streams: Any, rates: Rates, arm: str, split: str) -> dict[str, Any]:
+    """Success on held-out tasks, and what it is above GRPO's on the same ones."""
+    rate = rates[arm][split]
+    numbers: dict[str, Any] = {
+        "success": _plain(bootstrap_interval(next(streams), _rows(rate))),
+        "by_seed": rate.mean(axis=1).tolist(),
+    }
+    if arm in ("base", "grpo"):
+        return numbers
+    against = rates["grpo"][split]
+    difference = paired_difference(next(streams), _rows(rate), _rows(against))
+    test = sign_test(np.float32((rate - against).mean(axis=1)))
+    return numbers | {
+        "difference": _plain(difference),
+        "p": float(np.asarray(difference.p_value)),
+        "seeds_above": int(test.positive),
+        "seeds_below": int(test.negative),
+        "seeds_p": float(test.p_value),
+    }
+
+
+def _control_share(key: Key, rates: Rates, split: str) -> dict[str, float]:
+    """How much of GiGPO's gain over GRPO its control has."""
+    columns = [_rows(rates[arm][split]) for arm in ("grpo", "one-anchor", "gigpo")]
+    values = np.stack(columns, axis=1)
+    return _plain(bootstrap_interval(key, values, _share))
+
+
+def _share(values: Array, weight: Array) -> Array:
+    grpo, control, gigpo = weighted_mean(values, weight)
+    gain = gigpo - grpo
+    return jnp.where(gain > 0, (control - grpo) / jnp.where(gain > 0, gain, 1), jnp.nan)
+
+
+def _surface(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean PASS@(k, T) over the seen tasks of all seeds."""
+    outcome = np.concatenate([e["seen"]["outcome"] for e in found])
+    steps = np.concatenate([e["seen"]["steps"] for e in found]).astype(np.float32)
+    ks = tuple(k for k in (1, 2, 4, 8, 16) if k <= outcome.shape[1])
+    surface = pass_at_k_t(steps, outcome, ks=ks, horizons=HORIZONS, announced=False)
+    return {
+        "ks": list(ks),
+        "horizons": list(HORIZONS),
+        "estimate": np.asarray(surface.estimate).mean(axis=0).tolist(),
+    }
+
+
+def _process(folder: Path, arm: str, num_seeds: int) -> dict[str, Any]:
+    """What it took, and what its metrics say of the end of training."""
+    folders = [folder / f"seed-{seed}" / arm for seed in range(num_seeds)]
+    notes = [read_json(path / "process.json") for path in folders]
+    numbers: dict[str, Any] = {
+        "peak_memory_bytes": max(note["peak_memory_bytes"] for note in notes),
+        "compilations": sum(note["compilations"] for note in notes),
+        "compile_seconds": sum(note["compile_seconds"] for note in notes),
+    }
+    if arm == "base":
+        losses = [load_tree(path / "params.safetensors")[1]["loss"] for path in folders]
+        return numbers | {"cloning_loss": float(np.mean(losses))}
+    rows = [row for seed in range(num_seeds) for row in _metrics(folder, seed, arm)]
+    last = [
+        row for seed in range(num_seeds) for row in _metrics(folder, seed, arm)[-LAST:]
+    ]
+    return numbers | {
+        "sampler_gap": max(row["sampler_gap"] for row in rows),
+        "at_the_end": {
+            name: float(np.mean([row[name] for row in last]))
+            for name in ("success", "entropy", "dead_share", "anchor_size_mean")
+            if last[0].get(name) is not None
+        },
+        "warnings": [
+            f"seed {seed}: {sentence}"
+            for seed, path in enumerate(folders)
+            for sentence in read_json(path / "warnings.json")["warnings"]
+        ],
+    }
+
+
+def _rows(rate: np.ndarray) -> np.ndarray:
+    """A row a task of a seed: tasks are drawn anew for every seed."""
+    return rate.reshape(-1).astype(np.float32)
+
+
+def _plain(interval: Interval) -> dict[str, float]:
+    return {name: float(getattr(interval, name)) for name in ("point", "low", "high")}

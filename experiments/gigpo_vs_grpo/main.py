@@ -1,0 +1,162 @@
+"""Runs the comparison of GiGPO with GRPO in processes side by side, and reports.
+
+The run folder then holds manifest.json, results.json, report.md, report.html, figures/
+and a folder a seed and arm, with metrics, checkpoints and what was played.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+import jerp
+from experiments.gigpo_vs_grpo.analysis import analyse, curves
+from experiments.gigpo_vs_grpo.config import ARMS, GigpoConfig
+from experiments.gigpo_vs_grpo.jobs import PHASES, jobs_of
+from experiments.gigpo_vs_grpo.report import (
+    document,
+    share_sentence,
+    terminal_table,
+    write_figures,
+)
+from jerp.errors import TrainingError
+from jerp.runs.page import write_page
+from jerp.storage.documents import defined, write_json
+from jerp.storage.manifest import open_run
+
+__all__ = ["run"]
+
+ANALYSIS = 1_000_000
+"""Stream of random keys; those below belong to seeds."""
+
+
+def run(config: GigpoConfig, *, console: Console | None = None) -> dict[str, Any]:
+    """Runs or resumes the experiment; returns what `results.json` holds."""
+    console = console or Console()
+    seeds = [*range(config.num_seeds)]
+    with open_run(config.folder, _identity(config), seeds=seeds):
+        with _progress(console) as progress:
+            for phase in PHASES:
+                _in_processes(config, phase, progress)
+        key = jax.random.fold_in(jax.random.key(config.seed), ANALYSIS)
+        results = defined(
+            {
+                "command": config.command,
+                "version": jerp.__version__,
+                "smoke": config.smoke,
+                "seeds": config.num_seeds,
+                "sizes": asdict(config.sizes),
+                **analyse(key, config),
+            }
+        )
+        _write(results, config, console)
+    return results
+
+
+def _identity(config: GigpoConfig) -> dict[str, Any]:
+    """The settings that must agree for a run to be resumed."""
+    return {
+        "experiment": "gigpo_vs_grpo",
+        "arms": list(ARMS),
+        "seed": config.seed,
+        "sizes": asdict(config.sizes),
+    }
+
+
+def _in_processes(config: GigpoConfig, phase: str, progress: Progress) -> None:
+    """Runs a phase's jobs, `workers` processes at once, and shows how far they are."""
+    scale = "smoke" if config.smoke else "full" if config.full else "default"
+    settings = {"scale": scale, "seed": config.seed, "num_seeds": config.num_seeds}
+    jobs = jobs_of(phase, config.num_seeds)
+    folder = config.folder.resolve()
+    # The arms of a phase share compiled programs across its processes.
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(folder / "compiled")}
+    environment = {**os.environ, **cache, "JAX_PLATFORMS": jax.default_backend()}
+    root = str(Path(jerp.__file__).parents[1])
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    workers = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-m", "experiments.gigpo_vs_grpo.jobs", str(folder)),
+                *(f"{i}/{config.workers}", json.dumps(settings), phase),
+            ],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for i in range(config.workers)
+    ]
+    each = config.sizes.iterations if phase == "arms" else 1
+    bar = progress.add_task(phase, total=each * len(jobs))
+    try:
+        while any(worker.poll() is None for worker in workers):
+            progress.update(bar, completed=_done(folder, jobs, each))
+            time.sleep(0.5)
+        progress.update(bar, completed=_done(folder, jobs, each))
+    finally:
+        for worker in workers:
+            worker.terminate()
+    for worker in workers:
+        _, said = worker.communicate()
+        if worker.returncode:
+            last = (said or "").strip().splitlines()[-1:] or ["no message"]
+            raise TrainingError(
+                f"a process of phase {phase!r} ended with {worker.returncode}: "
+                f"{last[0].removeprefix('error: ')}; the same command resumes"
+            )
+
+
+def _done(folder: Path, jobs: list[tuple[int, str]], each: int) -> int:
+    """Iterations behind us: those of finished jobs, and rows of the others."""
+    total = 0
+    for seed, arm in jobs:
+        where = folder / f"seed-{seed}" / arm
+        if (where / "evaluation.safetensors").exists():
+            total += each
+        elif (where / "metrics.jsonl").exists():
+            total += (where / "metrics.jsonl").read_bytes().count(b"\n")
+    return total
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+def _write(results: dict[str, Any], config: GigpoConfig, console: Console) -> None:
+    folder = config.folder
+    write_json(folder / "results.json", results)
+    write_figures(results, curves(folder, config.num_seeds), folder / "figures")
+    page = write_page(document(results), folder)
+    console.print(terminal_table(results))
+    console.print(share_sentence(results))
+    for name, arm in results["arms"].items():
+        for note in arm.get("warnings", ()):
+            console.print(f"note: {name}, {note}")
+    console.print(f"report: {page}", soft_wrap=True)

@@ -1,0 +1,188 @@
+"""Tables and figures of the comparison, from its numbers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from experiments.gigpo_vs_grpo.config import ARMS
+from jerp.runs.cells import interval, markdown_table, number
+
+__all__ = ["document", "terminal_table", "write_figures"]
+
+LABELS = {"base": "cloned base", **ARMS}
+HEADER = ("arm", "seen", "seeds", "- GRPO", "+ / -", "unseen", "- GRPO")
+SMOKE = "Smoke run: it checks the plumbing; its numbers mean nothing."
+
+
+def terminal_table(results: Mapping[str, Any]) -> Table:
+    """Success on held-out tasks by arm."""
+    table = Table(title=_title(results), title_justify="left", box=None, padding=(0, 1))
+    for place, column in enumerate(HEADER):
+        table.add_column(column, justify="right" if place else "left")
+    for row in _rows(results):
+        table.add_row(*row)
+    return table
+
+
+def document(results: Mapping[str, Any]) -> str:
+    """The report in Markdown."""
+    return "\n\n".join(_parts(results)) + "\n"
+
+
+def write_figures(
+    results: Mapping[str, Any], curves: Mapping[str, np.ndarray], folder: Path
+) -> None:
+    """Learning curves, and PASS@(k, T) of base and arms."""
+    folder.mkdir(exist_ok=True)
+    for name, figure in {
+        "curves": _draw_curves(curves),
+        "surface": _draw_surface(results),
+    }.items():
+        figure.savefig(folder / f"{name}.png", dpi=120)
+
+
+def _title(results: Mapping[str, Any]) -> str:
+    sizes = results["sizes"]
+    return (
+        f"house, small: success on {sizes['held_out']} held-out tasks x "
+        f"{sizes['samples']} episodes a seed, {results['seeds']} seeds x "
+        f"{sizes['iterations']} iterations of {sizes['num_groups']} x "
+        f"{sizes['group_size']} episodes"
+    )
+
+
+def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, arm in results["arms"].items():
+        seen, unseen = (arm["splits"][s] for s in ("seen", "unseen"))
+        compared = "difference" in seen
+        yield (
+            LABELS[name],
+            interval(seen["success"], digits=2),
+            " ".join(number(x, 2) for x in seen["by_seed"]),
+            interval(seen["difference"], digits=2, sign=True) if compared else "",
+            f"{seen['seeds_above']} / {seen['seeds_below']}" if compared else "",
+            interval(unseen["success"], digits=2),
+            interval(unseen["difference"], digits=2, sign=True) if compared else "",
+        )
+
+
+def share_sentence(results: Mapping[str, Any]) -> str:
+    """What the control has of GiGPO's gain, whichever way it falls."""
+    share = results["control_share"]["seen"]
+    if share["point"] is None:
+        return (
+            "GiGPO gains nothing over GRPO on the seen split: there is no gain that the "
+            "control could have a share of."
+        )
+    return (
+        "Of GiGPO's gain over GRPO on the seen split the control without anchors has "
+        f"{interval(share, digits=2)}: what is left is the anchors' own."
+    )
+
+
+def _parts(results: Mapping[str, Any]) -> Iterator[str]:
+    yield "# GiGPO against GRPO, with the control that has no anchors"
+    yield f"Made by `{results['command']}` with jerp {results['version']}."
+    if results["smoke"]:
+        yield f"**{SMOKE}**"
+    yield (
+        f"{_title(results)}. Intervals: 95%, tasks resampled; seeds: each one's success; "
+        "+ / -: seeds above and below GRPO."
+    )
+    yield markdown_table(HEADER, _rows(results))
+    yield share_sentence(results)
+    yield "![success while training](figures/curves.png)"
+    yield "## PASS@(k, T) on seen tasks"
+    yield from _surface_tables(results)
+    yield "![PASS@(k, T)](figures/surface.png)"
+    yield "## Training"
+    yield markdown_table(*_training_table(results))
+    notes = [
+        f"- {LABELS[name]}, {note}"
+        for name, arm in results["arms"].items()
+        for note in arm.get("warnings", ())
+    ]
+    if notes:
+        yield "\n".join(notes)
+
+
+def _surface_tables(results: Mapping[str, Any]) -> Iterator[str]:
+    first = results["arms"]["base"]["surface"]
+    header = ["arm"] + [f"k={k}, T={t}" for t in first["horizons"] for k in first["ks"]]
+    rows = []
+    for name, arm in results["arms"].items():
+        estimate = np.asarray(arm["surface"]["estimate"])
+        rows.append([LABELS[name], *(number(x, 2) for x in estimate.T.ravel())])
+    yield markdown_table(header, rows)
+
+
+def _training_table(results: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    names = ("success", "entropy", "dead_share", "anchor_size_mean")
+    header = [
+        "arm",
+        *(n.replace("_", " ") for n in names),
+        "sampler gap",
+        "peak memory",
+    ]
+    header += ["compilations", "compile seconds"]
+    rows = []
+    for name, arm in results["arms"].items():
+        end = arm.get("at_the_end", {})
+        gap = arm.get("sampler_gap")
+        rows.append(
+            [
+                LABELS[name],
+                *(number(end.get(n), 2) for n in names),
+                "-" if gap is None else f"{gap:.0e}",
+                f"{arm['peak_memory_bytes'] / 2**20:.0f} MiB",
+                str(arm["compilations"]),
+                f"{arm['compile_seconds']:.0f}",
+            ]
+        )
+    return header, rows
+
+
+def _draw_curves(curves: Mapping[str, np.ndarray]) -> Figure:
+    """Mean over seeds, and their range."""
+    figure = Figure(figsize=(8, 4.5), layout="tight")
+    axis = figure.subplots()
+    for name, curve in curves.items():
+        smooth = _smooth(curve)
+        at = np.arange(smooth.shape[1])
+        (line,) = axis.plot(at, smooth.mean(axis=0), label=LABELS[name])
+        low, high = smooth.min(axis=0), smooth.max(axis=0)
+        axis.fill_between(at, low, high, alpha=0.15, color=line.get_color())
+    axis.set_xlabel("iteration")
+    axis.set_ylabel("success in training (mean and range of seeds)")
+    axis.legend()
+    return figure
+
+
+def _smooth(curve: np.ndarray, width: int = 10) -> np.ndarray:
+    width = min(width, curve.shape[1])
+    kernel = np.ones(width) / width
+    return np.stack([np.convolve(row, kernel, mode="valid") for row in curve])
+
+
+def _draw_surface(results: Mapping[str, Any]) -> Figure:
+    first = results["arms"]["base"]["surface"]
+    figure = Figure(figsize=(3.2 * len(first["horizons"]), 3.4), layout="tight")
+    panels = figure.subplots(1, len(first["horizons"]), sharey=True)
+    for place, (axis, horizon) in enumerate(
+        zip(panels, first["horizons"], strict=True)
+    ):
+        for name, arm in results["arms"].items():
+            estimate = np.asarray(arm["surface"]["estimate"])[:, place]
+            axis.plot(first["ks"], estimate, "o-", ms=3, label=LABELS[name])
+        axis.set_xscale("log", base=2)
+        axis.set_title(f"T = {horizon}", fontsize=9)
+        axis.set_xlabel("k")
+    panels[0].set_ylabel("PASS@(k, T)")
+    panels[-1].legend(fontsize=7)
+    return figure
