@@ -21,12 +21,16 @@ SMOKE = "Smoke run: it checks the plumbing; its numbers mean nothing."
 
 
 def terminal_table(results: Mapping[str, Any]) -> Table:
-    """Success on held-out tasks by arm."""
-    table = Table(title=_title(results), title_justify="left", box=None, padding=(0, 1))
-    for place, column in enumerate(HEADER):
-        table.add_column(column, justify="right" if place else "left")
+    """Success on held-out tasks by arm, in 80 columns; the report has the rest."""
+    table = Table(
+        title=_title(results), title_justify="left", box=None, padding=(0, 1, 0, 0)
+    )
+    shown = [place for place, column in enumerate(HEADER) if column != "seeds"][:-1]
+    for place in shown:
+        side = "right" if place else "left"
+        table.add_column(HEADER[place], justify=side, no_wrap=True)
     for row in _rows(results):
-        table.add_row(*row)
+        table.add_row(*(row[place] for place in shown))
     return table
 
 
@@ -77,8 +81,8 @@ def share_sentence(results: Mapping[str, Any]) -> str:
     share = results["control_share"]["seen"]
     if share["point"] is None:
         return (
-            "GiGPO gains nothing over GRPO on the seen split: there is no gain that the "
-            "control could have a share of."
+            "GiGPO gains nothing over GRPO on the seen split: there is no gain that "
+            "the control could have a share of."
         )
     return (
         "Of GiGPO's gain over GRPO on the seen split the control without anchors has "
@@ -92,8 +96,8 @@ def _parts(results: Mapping[str, Any]) -> Iterator[str]:
     if results["smoke"]:
         yield f"**{SMOKE}**"
     yield (
-        f"{_title(results)}. Intervals: 95%, tasks resampled; seeds: each one's success; "
-        "+ / -: seeds above and below GRPO."
+        f"{_title(results)}. Intervals: 95%, tasks resampled; seeds: each one's "
+        "success; + / -: seeds above and below GRPO."
     )
     yield markdown_table(HEADER, _rows(results))
     yield share_sentence(results)
