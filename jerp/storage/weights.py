@@ -180,5 +180,6 @@ def _variables(path: Path, model: RawModel) -> ArrayTree:
                 f"{path}: {name}: expected shape {shape}, got "
                 f"{model.arrays[name].shape}"
             )
-    params = {name: jnp.asarray(model.arrays[name]) for name in shapes}
+    # Each array is let go once it is copied: never the whole model twice in memory.
+    params = {name: jnp.asarray(model.arrays.pop(name)) for name in shapes}
     return {"params": flax.traverse_util.unflatten_dict(params, sep="/")}
