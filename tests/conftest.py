@@ -35,6 +35,8 @@ jax.config.update("jax_debug_key_reuse", True)
 QUICKLY_COMPILED = (
     *("cli", "envs", "estimators", "experiments", "harness", "objectives"),
     *("ops/test_checks.py", "ops/test_masked.py", "ops/test_segments.py"),
+    *("models/test_constrained.py", "models/test_continuation.py"),
+    *("models/test_prefix.py", "models/test_scoring.py", "models/test_token_policy.py"),
     *("rollout", "runs"),
     *("training", "test_examples.py", "test_readme.py"),
 )

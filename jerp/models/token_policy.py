@@ -1,0 +1,286 @@
+"""A decoder as policy over a stream of tokens: it reads observations, writes actions.
+
+An episode is one sequence: the tokens of an observation, the tokens of the action that
+was written, the next observation, and so on, without padding in between. Acting appends
+to a cache and writes an action constrained to the admissible ones
+(`jerp.models.constrained`); evaluating reads whole episodes in one causal pass, and
+renormalises alike. Token 0 is padding, in observations and at the end of actions.
+
+What may be written comes with the observation where it differs from task to task, see
+`jerp.envs.with_actions`, or is fixed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import chex
+import jax.numpy as jnp
+from flax import struct
+
+from jerp.errors import ConfigError, InputError
+from jerp.models.constrained import (
+    constrained_log_probs,
+    constrained_mask,
+    generate_constrained,
+)
+from jerp.models.continuation import append
+from jerp.models.decoder import Decoder, DecoderConfig, output_logits
+from jerp.models.generate import Cache, init_cache
+from jerp.models.policy import Acted, Evaluated
+from jerp.models.token_stream import decision_states
+from jerp.trajectory import Trajectory
+from jerp.typing import Array, Key
+
+__all__ = ["TokenMemory", "TokenPolicy", "token_policy"]
+
+
+class TokenMemory(struct.PyTreeNode):
+    """Where the episodes of a batch stand.
+
+    Attributes:
+      cache: of the decoder, one position a token.
+      position: `[B]` int32, tokens so far.
+      last: `[B, F]` float32, the state of each last token.
+    """
+
+    cache: Cache
+    position: Array
+    last: Array
+
+
+@dataclass(frozen=True)
+class TokenPolicy:
+    """A `SequencePolicy` of token streams.
+
+    An observation is tokens `[B, L_o]` if the actions are fixed, else a dict of them,
+    `tokens`, and of `actions`, `[B, A, L_a]`.
+
+    Attributes:
+      config: of the decoder; its vocabulary is the world's.
+      num_observation_tokens: L_o.
+      num_action_tokens: L_a.
+      num_steps: the most steps of an episode.
+      actions: A tuples of L_a tokens, the same in all tasks; None if they come with the
+        observation.
+      value: has a value head, which shares the decoder.
+    """
+
+    config: DecoderConfig
+    num_observation_tokens: int
+    num_action_tokens: int
+    num_steps: int
+    actions: tuple[tuple[int, ...], ...] | None = None
+    value: bool = False
+
+    def __post_init__(self):
+        needed = self.num_steps * (self.num_observation_tokens + self.num_action_tokens)
+        if self.config.context_length < needed:
+            raise ConfigError(
+                f"config.context_length: expected at least {needed}, the tokens of "
+                f"{self.num_steps} steps, got {self.config.context_length}"
+            )
+        for tokens in self.actions or ():
+            fits = all(0 <= token < self.config.vocab_size for token in tokens)
+            if len(tokens) != self.num_action_tokens or not fits:
+                raise ConfigError(
+                    f"actions: expected {self.num_action_tokens} tokens each, from 0 "
+                    f"to {self.config.vocab_size - 1}, got {tokens}"
+                )
+
+    def init(self, key: Key) -> dict[str, Any]:
+        """Fresh parameters; `key` is consumed."""
+        decoder = Decoder(self.config)
+        params = {"decoder": decoder.init(key, jnp.zeros((1, 1), jnp.int32))["params"]}
+        if self.value:
+            params["value"] = {
+                "kernel": jnp.zeros(self.config.hidden_size),
+                "bias": jnp.zeros(()),
+            }
+        return params
+
+    def start(self, params: Any, batch_size: int) -> TokenMemory:
+        """The memory of episodes that have not begun."""
+        step = self.num_observation_tokens + self.num_action_tokens
+        return TokenMemory(
+            cache=init_cache(
+                self.config, batch_size=batch_size, capacity=self.num_steps * step
+            ),
+            position=jnp.zeros(batch_size, jnp.int32),
+            last=jnp.zeros((batch_size, self.config.hidden_size)),
+        )
+
+    def act(
+        self,
+        params: Any,
+        memory: TokenMemory,
+        keys: Key,
+        observation: Any,
+        legal: Array,
+    ) -> tuple[TokenMemory, Acted]:
+        """Writes an action an episode, see `jerp.models.policy.SequencePolicy`.
+
+        A log-probability is NaN for an episode that has run for more than `num_steps`
+        steps: its memory is full.
+        """
+        tokens, actions = self._seen(observation)
+        chex.assert_rank([tokens, actions, legal], [2, 3, 2])
+        decoder, variables = Decoder(self.config), {"params": params["decoder"]}
+        count = jnp.sum(tokens != 0, axis=-1, dtype=jnp.int32)
+        # Episodes that ended are not written to: they would run out of memory.
+        count = jnp.where(jnp.any(legal, axis=-1), count, 0)
+        rows = append(
+            variables, memory.cache, memory.position, tokens, count, decoder=decoder
+        )
+        spoken = generate_constrained(
+            variables,
+            rows.cache,
+            rows.position,
+            jnp.where(count[:, None] > 0, rows.last, memory.last),
+            keys,
+            actions,
+            legal,
+            decoder=decoder,
+        )
+        written = spoken.written
+        capacity = spoken.cache[0][1].shape[2]
+        poison = jnp.where(spoken.position <= capacity, 0.0, jnp.nan)
+        acted = Acted(
+            action=written.action,
+            log_prob=written.log_prob + poison,
+            tokens=written.tokens,
+            token_log_prob=written.token_log_prob + poison[:, None],
+            token_mask=written.token_mask,
+        )
+        return TokenMemory(spoken.cache, spoken.position, spoken.last), acted
+
+    def evaluate(self, params: Any, trajectory: Trajectory) -> Evaluated:
+        """Log-probabilities and entropies `[B, T, L_a]` of all tokens, in one pass.
+
+        Args:
+          params: of the policy.
+          trajectory: with `legal` and tokens; see `with_tokens` for one without.
+
+        Returns:
+          Zeros in padding; values of the states in which actions begin.
+
+        Raises:
+          InputError: a trajectory without tokens.
+        """
+        if trajectory.tokens is None:
+            raise InputError(
+                "trajectory.tokens: expected what the policy wrote, got None. Make it "
+                "from the actions by `with_tokens`"
+            )
+        mask = trajectory.mask
+        seen, actions = self._seen(trajectory.observation)
+        decoder, variables = Decoder(self.config), {"params": params["decoder"]}
+        hidden = decision_states(
+            variables,
+            jnp.where(mask[..., None], seen, 0),
+            jnp.where(mask[..., None], trajectory.tokens, 0),
+            mask[..., None] & cast(Array, trajectory.token_mask),
+            decoder=decoder,
+        )
+        logits = output_logits(decoder, variables, hidden)
+        found = constrained_log_probs(
+            _flat(logits),
+            _flat(jnp.where(mask[..., None], trajectory.tokens, 0)),
+            _flat(actions),
+            _flat(cast(Array, trajectory.legal)),
+        )
+        log_prob, entropy = (
+            jnp.where(mask[..., None], x.reshape(*mask.shape, -1), 0.0)
+            for x in (found.token_log_prob, found.token_entropy)
+        )
+        return Evaluated(log_prob, entropy, self._value(params, hidden[:, :, 0]))
+
+    def with_tokens(self, trajectory: Trajectory) -> Trajectory:
+        """A trajectory whose actions are written out, for what another policy did.
+
+        The log-probability of an action stands at its first token, 0 if it is unknown.
+        """
+        mask = trajectory.mask
+        _, actions = self._seen(trajectory.observation)
+        action = jnp.where(mask, trajectory.action, 0)[..., None, None]
+        tokens = jnp.take_along_axis(actions, action, axis=2)[:, :, 0]
+        tokens = jnp.where(mask[..., None], tokens, 0)
+        legal = cast(Array, trajectory.legal)
+        generated = constrained_mask(_flat(tokens), _flat(actions), _flat(legal))
+        log_prob = trajectory.log_prob
+        log_prob = jnp.zeros(mask.shape) if log_prob is None else log_prob
+        first = jnp.arange(self.num_action_tokens)[None, None] == 0
+        return trajectory.replace(
+            tokens=tokens,
+            token_log_prob=jnp.where(first & mask[..., None], log_prob[..., None], 0.0),
+            token_mask=generated.reshape(tokens.shape) & mask[..., None],
+        )
+
+    def _seen(self, observation: Any) -> tuple[Array, Array]:
+        """Tokens `[..., L_o]` and actions `[..., A, L_a]`."""
+        if self.actions is None:
+            return observation["tokens"], observation["actions"]
+        actions = jnp.asarray(self.actions, jnp.int32)
+        lead = observation.shape[:-1]
+        expanded = actions.reshape((1,) * len(lead) + actions.shape)
+        return observation, jnp.broadcast_to(expanded, (*lead, *actions.shape))
+
+    def _value(self, params: Any, hidden: Array) -> Array | None:
+        if not self.value:
+            return None
+        head = params["value"]
+        return hidden @ head["kernel"] + head["bias"]
+
+
+def token_policy(
+    vocab_size: int,
+    num_observation_tokens: int,
+    num_action_tokens: int,
+    *,
+    num_steps: int,
+    actions: tuple[tuple[int, ...], ...] | None = None,
+    hidden_size: int = 64,
+    num_layers: int = 2,
+    num_heads: int = 4,
+    value: bool = False,
+) -> TokenPolicy:
+    """A `TokenPolicy` of a size; the default is the preset `tiny`.
+
+    Args:
+      vocab_size: of the world.
+      num_observation_tokens: L_o, of the world.
+      num_action_tokens: L_a, of the world.
+      num_steps: the most steps of an episode.
+      actions: see `TokenPolicy`.
+      hidden_size: of the decoder; its feed-forward is four times as wide.
+      num_layers: of the decoder.
+      num_heads: of the decoder.
+      value: whether it has a value head.
+
+    Returns:
+      The policy; `init` makes its parameters.
+
+    Example:
+      >>> policy = token_policy(9, 3, 2, num_steps=4, hidden_size=8, num_layers=1)
+      >>> policy.config.context_length
+      20
+    """
+    config = DecoderConfig(
+        vocab_size=vocab_size,
+        hidden_size=hidden_size,
+        intermediate_size=4 * hidden_size,
+        num_layers=num_layers,
+        num_heads=num_heads,
+        num_kv_heads=num_heads,
+        head_dim=hidden_size // num_heads,
+        context_length=num_steps * (num_observation_tokens + num_action_tokens),
+    )
+    return TokenPolicy(
+        config, num_observation_tokens, num_action_tokens, num_steps, actions, value
+    )
+
+
+def _flat(x: Array) -> Array:
+    """`[B, T, ...]` to `[B T, ...]`."""
+    return x.reshape(-1, *x.shape[2:])

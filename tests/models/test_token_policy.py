@@ -1,0 +1,218 @@
+"""A token-stream policy: acting equals evaluating, and the past alone counts."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import struct
+
+from jerp.envs.base import Observation, TimeStep
+from jerp.envs.with_actions import WithActions
+from jerp.errors import ConfigError, InputError
+from jerp.models.decoder import Decoder
+from jerp.models.token_policy import token_policy
+from jerp.rollout.scan import rollout
+from jerp.trajectory import check_trajectory
+from jerp.typing import USAGE_KINDS, Outcome
+from tests.models.tiny import random_params
+from tests.reference import constrained as reference
+
+STEPS, BATCH, WORDS = 4, 8, 12
+# "left", "left twice", "stay", "down": the first begins the second.
+ACTIONS = ((5, 0), (5, 6), (7, 0), (8, 9))
+
+
+class Row(struct.PyTreeNode):
+    """One episode: the place, and how many steps were done."""
+
+    place: jax.Array
+    step: jax.Array
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of places; each shows as many tokens as its number, the first none.
+
+    Tasks name their actions by other words. An episode ends at place 3.
+    """
+
+    num_actions: ClassVar[int] = 4
+    num_observation_tokens: ClassVar[int] = 3
+    num_action_tokens: ClassVar[int] = 2
+    vocabulary: ClassVar[tuple[str, ...]] = ("",) * WORDS
+    field_sizes: ClassVar[tuple[int, ...]] = (4,)
+    observation: ClassVar[str] = "tokens"
+
+    def reset(self, key, params):
+        return self._now(Row(jax.random.randint(key, (), 0, 3), jnp.int32(0)), params)
+
+    def step(self, key, state, action, params):
+        del key
+        place = jnp.clip(state.place + jnp.array([1, 2, 0, -1])[action], 0, 3)
+        return self._now(Row(place, state.step + 1), params)
+
+    def admissible(self, state, params):
+        del params
+        return (jnp.arange(4) != state.place) & (state.place < 3)
+
+    def observe(self, state, params):
+        del params
+        tokens = jnp.where(jnp.arange(3) < state.place, 1 + state.place, 0)
+        return Observation(fields=state.place[None], tokens=tokens)
+
+    def action_tokens(self, params):
+        tokens = jnp.asarray(ACTIONS, jnp.int32)
+        return tokens + jnp.where(tokens > 0, params, 0)
+
+    def _now(self, state, params):
+        return state, TimeStep(
+            observation=self.observe(state, params).tokens,
+            legal=self.admissible(state, params),
+            reward=jnp.zeros(()),
+            terminated=state.place == 3,
+            truncated=jnp.zeros((), bool),
+            outcome=jnp.int32(Outcome.SUCCESS),
+            score=jnp.ones(()),
+            anchor=state.place,
+            usage=jnp.zeros(len(USAGE_KINDS)),
+        )
+
+
+POLICY = token_policy(
+    WORDS, 3, 2, num_steps=STEPS, hidden_size=8, num_heads=2, value=True
+)
+evaluate = jax.jit(POLICY.evaluate)
+
+
+def params(seed=0):
+    tree = random_params(seed, POLICY.config)
+    head = {"kernel": jnp.arange(8.0), "bias": jnp.ones(())}
+    return {"decoder": tree["params"], "value": head}
+
+
+@pytest.fixture(scope="module")
+def episodes():
+    play = partial(rollout, num_steps=STEPS, batch_size=BATCH)
+    play = jax.jit(play, static_argnums=(1, 3))
+    tasks = jnp.array([0, 2], jnp.int32)
+    found = play(jax.random.key(3), WithActions(Line()), tasks, POLICY, params())
+    return jax.tree.map(np.asarray, found)
+
+
+def test_episodes_are_of_use(episodes):
+    """Of several lengths, with ends that were a choice, and observations of none."""
+    check_trajectory(episodes)
+    assert len(set(episodes.mask.sum(axis=1).tolist())) > 1
+    mask = episodes.mask
+    ends = (episodes.tokens == 0) & episodes.token_mask
+    assert ends[mask].any() and (~episodes.token_mask & mask[..., None]).any()
+    assert (episodes.observation["tokens"][:, 1:][mask[:, 1:]] == 0).all(-1).any()
+    legal = np.take_along_axis(episodes.legal, episodes.action[..., None], axis=-1)
+    assert legal[mask].all()
+
+
+def test_acting_equals_evaluating(episodes):
+    found = evaluate(params(), episodes)
+    np.testing.assert_allclose(found.log_prob, episodes.token_log_prob, atol=1e-4)
+    total = np.asarray(found.log_prob).sum(axis=-1)
+    np.testing.assert_allclose(total, episodes.log_prob, atol=1e-4)
+    assert (np.asarray(found.entropy) >= 0).all()
+    assert np.isfinite(found.value).all() and found.value.shape == episodes.mask.shape
+
+
+def test_both_equal_a_plain_loop_over_one_forward_pass_a_decision(episodes):
+    tree = params()
+    forward = jax.jit(Decoder(POLICY.config).apply)
+    row = int(episodes.mask.sum(axis=1).argmax())
+    sequence = []
+    for t in range(int(episodes.mask[row].sum())):
+        sequence += [x for x in episodes.observation["tokens"][row, t].tolist() if x]
+        actions = episodes.observation["actions"][row, t][episodes.legal[row, t]]
+        tokens, generated = episodes.tokens[row, t], episodes.token_mask[row, t]
+        padded = np.zeros((1, POLICY.config.context_length), np.int32)
+        padded[0, : len(sequence) + 2] = [*sequence, *tokens]
+        logits = forward({"params": tree["decoder"]}, padded)[0, len(sequence) - 1 :]
+        if sequence:
+            wanted = reference.log_probs(logits, tokens.tolist(), actions.tolist(), 0)
+            log_prob = [x[0] for x in wanted]
+            np.testing.assert_allclose(
+                episodes.token_log_prob[row, t], log_prob, atol=1e-4
+            )
+            assert [x[2] for x in wanted] == generated.tolist()
+        sequence += tokens[generated].tolist()
+
+
+def test_a_step_sees_what_was_before_and_nothing_after(episodes):
+    rows = episodes.mask.sum(axis=1) >= 3
+    before = np.asarray(evaluate(params(), episodes).log_prob)
+    changed = jax.tree.map(np.copy, episodes)
+    changed.observation["tokens"][:, 2, 0] = 11
+    after = np.asarray(evaluate(params(), changed).log_prob)
+    np.testing.assert_array_equal(after[:, :2], before[:, :2])
+    assert (np.abs(after - before)[rows, 2:] > 1e-6).any()
+
+
+def test_padding_may_hold_anything(episodes):
+    dirty, mask = jax.tree.map(np.copy, episodes), episodes.mask
+    dirty.observation["tokens"][~mask] = 10
+    dirty.tokens[~mask], dirty.token_mask[~mask] = 7, True
+    dirty.legal[~mask] = True
+    clean, found = evaluate(params(), episodes), evaluate(params(), dirty)
+    for name in ("log_prob", "entropy", "value"):
+        x, y = (np.asarray(getattr(z, name)) for z in (clean, found))
+        np.testing.assert_array_equal(x[mask], y[mask])
+        assert np.isfinite(y).all()
+
+
+def test_gradients_are_finite_and_reach_every_parameter(episodes):
+    @jax.jit
+    @jax.grad
+    def gradient(params):
+        found = POLICY.evaluate(params, episodes)
+        return jnp.sum(found.log_prob) + jnp.sum(found.value * episodes.mask)
+
+    for name, leaf in jax.tree_util.tree_leaves_with_path(gradient(params())):
+        assert np.isfinite(leaf).all(), name
+        assert np.abs(leaf).max() > 0, name
+
+
+def test_tokens_come_from_actions(episodes):
+    bare = episodes.replace(tokens=None, token_log_prob=None, token_mask=None)
+    found = POLICY.with_tokens(bare)
+    np.testing.assert_array_equal(found.tokens, episodes.tokens)
+    mask = episodes.token_mask & episodes.mask[..., None]
+    np.testing.assert_array_equal(found.token_mask, mask)
+    total = np.asarray(found.token_log_prob).sum(axis=-1)
+    np.testing.assert_allclose(total, episodes.log_prob, atol=1e-6)
+    with pytest.raises(InputError, match="with_tokens"):
+        POLICY.evaluate(params(), bare)
+
+
+def test_actions_that_are_fixed_need_not_be_shown(episodes):
+    same = jax.tree.map(lambda x: x[::2], episodes)  # the task with the first words
+    fixed = replace(POLICY, actions=ACTIONS)
+    shown = jax.jit(fixed.evaluate)(
+        params(), same.replace(observation=same.observation["tokens"])
+    )
+    wanted = evaluate(params(), episodes)
+    np.testing.assert_allclose(shown.log_prob, wanted.log_prob[::2], atol=1e-5)
+
+
+def test_an_episode_longer_than_its_memory_is_not_a_number():
+    tree, memory = params(), POLICY.start(params(), 2)
+    memory = memory.replace(position=jnp.array([0, STEPS * 5]))
+    seen = {"tokens": jnp.ones((2, 3), jnp.int32), "actions": jnp.array([ACTIONS] * 2)}
+    keys, legal = jax.random.split(jax.random.key(0), 2), jnp.ones((2, 4), bool)
+    _, acted = jax.jit(POLICY.act)(tree, memory, keys, seen, legal)
+    assert np.isnan(acted.log_prob).tolist() == [False, True]
+
+
+def test_sizes_that_do_not_fit():
+    with pytest.raises(ConfigError, match="context_length: expected at least 20"):
+        replace(POLICY, config=replace(POLICY.config, context_length=19))
+    with pytest.raises(ConfigError, match="actions: expected 2 tokens each"):
+        replace(POLICY, actions=((5, WORDS),))
