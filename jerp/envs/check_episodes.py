@@ -56,7 +56,7 @@ class Record(struct.PyTreeNode):
 
 
 class Draws(NamedTuple):
-    """All chance of an episode: keys of reset and of `T` steps, `[T + 1, A]` noise."""
+    """All chance of an episode: keys of reset and `T + 1` steps, `[T + 1, A]` noise."""
 
     reset: Key
     steps: Key
@@ -69,7 +69,7 @@ def drawn(key: Key, *, num_tasks: int, num_steps: int, num_actions: int) -> Draw
     reset_key, act_key, step_key = jax.random.split(key, 3)
     return Draws(
         reset=jax.random.split(reset_key, num_tasks),
-        steps=jax.random.split(step_key, (num_tasks, num_steps)),
+        steps=jax.random.split(step_key, (num_tasks, num_steps + 1)),
         noise=jax.random.uniform(act_key, (num_tasks, num_steps + 1, num_actions)),
     )
 
@@ -85,28 +85,24 @@ def played_twice(env: World, draws: Draws, params: ArrayTree) -> Record:
 def played(env: World, draws: Draws, params: Any, by_oracle: Array) -> Record:
     """One episode by random admissible actions, or by the oracle's."""
 
-    def shown(state: Any, now: TimeStep, noise: Array) -> Record:
+    def body(carry: tuple[Any, TimeStep], chance: tuple[Array, Key]):
+        (state, now), (noise, key) = carry, chance
         legal, oracle = env.admissible(state, params), env.oracle(state, params)
         guess = jnp.argmax(legal * (1 + noise))
-        return Record(
+        action = jnp.where(by_oracle, oracle, guess).astype(jnp.int32)
+        record = Record(
             state=state,
             now=now,
             seen=env.observe(state, params),
             legal=legal,
             anchor=env.anchor(state, params),
             oracle=oracle,
-            action=jnp.where(by_oracle, oracle, guess).astype(jnp.int32),
+            action=action,
         )
-
-    def body(carry: tuple[Any, TimeStep], chance: tuple[Array, Key]):
-        noise, key = chance
-        record = shown(*carry, noise)
-        return env.step(key, record.state, record.action, params), record
+        return env.step(key, state, action, params), record
 
     start = env.reset(draws.reset, params)
-    last, record = lax.scan(body, start, (draws.noise[:-1], draws.steps))
-    end = shown(*last, draws.noise[-1])
-    return jax.tree.map(lambda x, y: jnp.concatenate([x, y[None]]), record, end)
+    return lax.scan(body, start, (draws.noise, draws.steps))[1]
 
 
 def check_values(env: World, record: Record) -> None:

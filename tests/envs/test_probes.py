@@ -32,7 +32,7 @@ def test_smoke_and_rewards():
     assert (batch.anchor[:, 0] % 2 == cue).all()
 
 
-@pytest.mark.parametrize("observation", ["features", "fields", "tokens"])
+@pytest.mark.parametrize("observation", ["features", "tokens"])
 def test_a_probe_keeps_the_contract_of_a_world(observation):
     tasks = probe_params(*PROBES, *PROBES)
     world = Probe(3, observation=observation)
