@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.gigpo_vs_grpo import main as gigpo_vs_grpo_main
+from experiments.gigpo_vs_grpo import sweep as gigpo_vs_grpo_sweep
 from experiments.harness_control import main as harness_control_main
 from experiments.harness_control import sweep as harness_control_sweep
 from jerp.errors import ConfigError, UnknownNameError
@@ -30,6 +32,10 @@ EXPERIMENTS: dict[str, tuple[Setting, ...]] = {
     "harness_control": tuple(
         Setting(f"harness_control/{i}", config, harness_control_main.run)
         for i, config in enumerate(harness_control_sweep.SETTINGS)
+    ),
+    "gigpo_vs_grpo": tuple(
+        Setting(f"gigpo_vs_grpo/{i}", config, gigpo_vs_grpo_main.run)
+        for i, config in enumerate(gigpo_vs_grpo_sweep.SETTINGS)
     ),
 }
 

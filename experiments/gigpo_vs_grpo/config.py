@@ -73,7 +73,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class GigpoConfig:
-    """Compares GRPO, GiGPO and GiGPO's control in the house world: trains and reports.
+    """Compares GRPO with GiGPO and its control in a house: trains and reports.
 
     Attributes:
       seeds: training seeds; each has a base of its own.

@@ -34,7 +34,7 @@ from jerp.storage.tensors import load_tree, save_tree
 from jerp.training.cloning import clone_policy
 from jerp.typing import Key
 
-__all__ = ["PHASES", "SPLITS", "jobs_of", "read_evaluation", "run_jobs"]
+__all__ = ["PHASES", "SPLITS", "is_done", "jobs_of", "read_evaluation", "run_jobs"]
 
 PHASES = ("base", "arms")
 SPLITS = ("seen", "unseen")
@@ -63,15 +63,15 @@ def run_jobs(
     first, last = (len(jobs) * i // count for i in (index, index + 1))
     compiled = _counted_compilations()
     for number, arm in jobs[first:last]:
+        if is_done(folder, number, arm):
+            continue
         where = folder / f"seed-{number}" / arm
         where.mkdir(parents=True, exist_ok=True)
-        if (where / "evaluation.safetensors").exists():
-            continue
         key = jax.random.fold_in(jax.random.key(seed), number)
         params = (
             _base(where, key, sizes) if arm == "base" else _arm(where, key, sizes, arm)
         )
-        _evaluate(where, key, sizes, params)
+        found = _evaluate(key, sizes, params)
         write_json(
             where / "process.json",
             {
@@ -82,6 +82,13 @@ def run_jobs(
             },
         )
         compiled.clear()
+        # Last, because it marks the job as done.
+        save_tree(where / "evaluation.safetensors", found, {})
+
+
+def is_done(folder: Path, seed: int, arm: str) -> bool:
+    """Whether a job's results are all there."""
+    return (folder / f"seed-{seed}" / arm / "evaluation.safetensors").exists()
 
 
 def read_evaluation(folder: Path) -> dict[str, Any]:
@@ -140,7 +147,7 @@ def _arm(where: Path, key: Key, sizes: Sizes, arm: str) -> Any:
     return state.params
 
 
-def _evaluate(where: Path, key: Key, sizes: Sizes, params: Any) -> None:
+def _evaluate(key: Key, sizes: Sizes, params: Any) -> dict[str, Any]:
     """Plays held-out tasks, the same for all arms of a seed, with the same keys."""
     found = {}
     for number, split in enumerate(SPLITS):
@@ -154,7 +161,7 @@ def _evaluate(where: Path, key: Key, sizes: Sizes, params: Any) -> None:
             "outcome": data.outcome.reshape(shape).T,
             "steps": steps.reshape(shape).T,
         }
-    save_tree(where / "evaluation.safetensors", jax.device_get(found), {})
+    return jax.device_get(found)
 
 
 @partial(jax.jit, static_argnums=3)

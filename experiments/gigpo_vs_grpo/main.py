@@ -29,7 +29,7 @@ from rich.progress import (
 import jerp
 from experiments.gigpo_vs_grpo.analysis import analyse, curves
 from experiments.gigpo_vs_grpo.config import ARMS, GigpoConfig
-from experiments.gigpo_vs_grpo.jobs import PHASES, jobs_of
+from experiments.gigpo_vs_grpo.jobs import PHASES, is_done, jobs_of
 from experiments.gigpo_vs_grpo.report import (
     document,
     share_sentence,
@@ -86,6 +86,11 @@ def _in_processes(config: GigpoConfig, phase: str, progress: Progress) -> None:
     settings = {"scale": scale, "seed": config.seed, "num_seeds": config.num_seeds}
     jobs = jobs_of(phase, config.num_seeds)
     folder = config.folder.resolve()
+    each = config.sizes.iterations if phase == "arms" else 1
+    bar = progress.add_task(phase, total=each * len(jobs))
+    progress.update(bar, completed=_done(folder, jobs, each))
+    if all(is_done(folder, *job) for job in jobs):
+        return
     # The arms of a phase share compiled programs across its processes.
     cache = {"JAX_COMPILATION_CACHE_DIR": str(folder / "compiled")}
     environment = {**os.environ, **cache, "JAX_PLATFORMS": jax.default_backend()}
@@ -105,8 +110,6 @@ def _in_processes(config: GigpoConfig, phase: str, progress: Progress) -> None:
         )
         for i in range(config.workers)
     ]
-    each = config.sizes.iterations if phase == "arms" else 1
-    bar = progress.add_task(phase, total=each * len(jobs))
     try:
         while any(worker.poll() is None for worker in workers):
             progress.update(bar, completed=_done(folder, jobs, each))
@@ -130,7 +133,7 @@ def _done(folder: Path, jobs: list[tuple[int, str]], each: int) -> int:
     total = 0
     for seed, arm in jobs:
         where = folder / f"seed-{seed}" / arm
-        if (where / "evaluation.safetensors").exists():
+        if is_done(folder, seed, arm):
             total += each
         elif (where / "metrics.jsonl").exists():
             total += (where / "metrics.jsonl").read_bytes().count(b"\n")

@@ -14,7 +14,7 @@ from tyro.extras import SubcommandApp
 from jerp.cli.models import ModelsList, ModelsPull
 from jerp.cli.ope import Ope
 from jerp.cli.passkt import Passkt
-from jerp.cli.run import RunHarness, run_harness
+from jerp.cli.run import RunGigpoVsGrpo, RunHarness, run_commands
 from jerp.cli.store import StoreVerify
 from jerp.cli.train import TrainHarness
 from jerp.cli.trajectories import TrajectoriesCheck, TrajectoriesShow
@@ -94,9 +94,10 @@ def _drop_output() -> None:
 
 def _app(words: Sequence[str]) -> SubcommandApp:
     """All subcommands; the settings of `run` only if `words` ask for it."""
-    harness = run_harness() if words[:1] == ["run"] else RunHarness
+    outlines = {"harness": RunHarness, "gigpo-vs-grpo": RunGigpoVsGrpo}
+    experiments = run_commands() if words[:1] == ["run"] else outlines
     groups: dict[str, tuple[str, dict[str, Callable[..., Any]]]] = {
-        "run": ("Run an experiment.", {"harness": harness}),
+        "run": ("Run an experiment.", {**experiments}),
         "train": ("Learn from stored episodes.", {"harness": TrainHarness}),
         "trajectories": (
             "Look at stored episodes.",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-__all__ = ["RunHarness", "run_harness"]
+__all__ = ["RunGigpoVsGrpo", "RunHarness", "run_commands"]
 
 
 @dataclass(frozen=True)
@@ -16,25 +17,41 @@ class RunHarness:
     """Compares harness controllers around a frozen model: collects, trains, reports."""
 
 
-def run_harness() -> Callable[..., Callable[[], int]]:
-    """`HarnessConfig` as tyro sees it, constructed only after parsing.
+@dataclass(frozen=True)
+class RunGigpoVsGrpo:
+    """Compares GRPO with GiGPO and its control in a house: trains and reports."""
+
+
+EXPERIMENTS = {
+    "harness": ("harness_control", "HarnessConfig"),
+    "gigpo-vs-grpo": ("gigpo_vs_grpo", "GigpoConfig"),
+}
+"""By command the package in `experiments` and the class of its settings."""
+
+
+def run_commands() -> dict[str, Callable[..., Callable[[], int]]]:
+    """The experiments as tyro sees them; their packages are imported."""
+    return {name: _command(*parts) for name, parts in EXPERIMENTS.items()}
+
+
+def _command(package: str, config_name: str) -> Callable[..., Callable[[], int]]:
+    """A config as tyro sees it, constructed only after parsing.
 
     tyro reports what a config refuses as a mistake of parsing, under a name of its own.
     Constructed later, the refusal is printed as every other error is.
     """
-    from experiments.harness_control.config import HarnessConfig
+    module = importlib.import_module(f"experiments.{package}.config")
+    config_class = getattr(module, config_name)
 
-    def harness(**settings: Any) -> Callable[[], int]:
+    def settings_of(**settings: Any) -> Callable[[], int]:
         def command() -> int:
-            config = HarnessConfig(**settings)
-            from experiments.harness_control.main import run
-
-            run(config)
+            config = config_class(**settings)
+            importlib.import_module(f"experiments.{package}.main").run(config)
             return 0
 
         return command
 
-    functools.update_wrapper(harness, HarnessConfig, updated=())
-    harness.__annotations__ = get_type_hints(HarnessConfig, include_extras=True)
-    harness.__doc__ = inspect.getdoc(HarnessConfig)
-    return harness
+    functools.update_wrapper(settings_of, config_class, updated=())
+    settings_of.__annotations__ = get_type_hints(config_class, include_extras=True)
+    settings_of.__doc__ = inspect.getdoc(config_class)
+    return settings_of

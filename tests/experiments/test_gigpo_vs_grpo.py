@@ -1,0 +1,154 @@
+"""The comparison: numbers of made-up jobs, known beforehand; and a real smoke run."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from experiments.gigpo_vs_grpo.config import ARMS, GigpoConfig
+from experiments.gigpo_vs_grpo.jobs import jobs_of
+from experiments.gigpo_vs_grpo.main import run
+from experiments.gigpo_vs_grpo.report import share_sentence
+from jerp.errors import ConfigError
+from jerp.storage.documents import write_json
+from jerp.storage.tensors import save_tree
+
+SOLVED = {
+    "base": 0,
+    "grpo": 4,
+    "one-anchor": 10,
+    "gigpo": 12,
+    "gigpo-none": 4,
+    "rloo": 3,
+}
+"""Made up: solved tasks of 16 by arm."""
+
+
+def made_up(folder, config):
+    """Jobs that are done: every sample of the first tasks succeeds, at step 5."""
+    for seed in range(config.num_seeds):
+        for arm, solved in SOLVED.items():
+            where = folder / f"seed-{seed}" / arm
+            where.mkdir(parents=True)
+            outcome = np.tile(np.arange(16)[:, None] < solved, (1, 4)).astype(np.int32)
+            steps = np.where(outcome, 5, 30).astype(np.int32)
+            found = {
+                s: {"outcome": outcome, "steps": steps} for s in ("seen", "unseen")
+            }
+            save_tree(where / "evaluation.safetensors", found, {})
+            process = {"peak_memory_bytes": 2**20, "compilations": 3}
+            write_json(where / "process.json", {**process, "compile_seconds": 1.5})
+            if arm == "base":
+                kernel = {"w": np.zeros(2, np.float32)}
+                save_tree(where / "params.safetensors", kernel, {"loss": 0.5})
+                continue
+            row = {"loss": 0.0, "entropy": 0.25, "success": 0.5, "dead_share": 0.125}
+            rows = [{"step": i, **row, "sampler_gap": 1e-6} for i in range(4)]
+            text = "".join(json.dumps(r) + "\n" for r in rows)
+            (where / "metrics.jsonl").write_text(text)
+            notes = ["it went"] if arm == "rloo" and seed else []
+            write_json(where / "warnings.json", {"warnings": notes})
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gigpo") / "run"
+    config = GigpoConfig(smoke=True, seeds=2, out=folder)
+    text = io.StringIO()
+    run_folder = folder.with_name("made")
+    made_up(run_folder, config)
+    # The manifest comes first; then the finished jobs, as an earlier session left them.
+    with pytest.raises(StopIteration):
+        _begin_only(config)
+    for path in run_folder.iterdir():
+        path.rename(folder / path.name)
+    return config, run(config, console=Console(file=text, width=80)), text.getvalue()
+
+
+def _begin_only(config):
+    """Stops right behind the manifest."""
+    from experiments.gigpo_vs_grpo import main
+
+    def stop(*_):
+        raise StopIteration
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(main, "_in_processes", stop)
+        run(config, console=Console(file=io.StringIO()))
+
+
+def test_numbers_are_those_of_the_jobs(done):
+    _, results, _ = done
+    for arm, solved in SOLVED.items():
+        found = results["arms"][arm]["splits"]["seen"]
+        assert found["success"]["point"] == pytest.approx(solved / 16)
+        assert found["by_seed"] == pytest.approx([solved / 16] * 2)
+    gigpo = results["arms"]["gigpo"]["splits"]["unseen"]
+    assert gigpo["difference"]["point"] == pytest.approx(0.5)
+    assert (gigpo["seeds_above"], gigpo["seeds_below"]) == (2, 0)
+    assert gigpo["difference"]["low"] > 0.2
+    # (10 - 4) / (12 - 4)
+    assert results["control_share"]["seen"]["point"] == pytest.approx(0.75)
+    surface = np.asarray(results["arms"]["grpo"]["surface"]["estimate"])
+    np.testing.assert_allclose(surface, 4 / 16)
+    assert results["arms"]["rloo"]["at_the_end"]["success"] == 0.5
+    assert results["arms"]["rloo"]["warnings"] == ["seed 1: it went"]
+    assert results["arms"]["base"]["cloning_loss"] == pytest.approx(0.5)
+
+
+def test_report_figures_and_table_are_written(done):
+    config, results, text = done
+    report = (config.folder / "report.md").read_text()
+    for name in ARMS.values():
+        assert name in report and name in text
+    assert "its numbers mean nothing" in report and share_sentence(results) in report
+    assert "has .75 [" in report and "note: rloo, seed 1: it went" in text
+    assert (config.folder / "report.html").stat().st_size > 10_000
+    figures = {path.name for path in (config.folder / "figures").iterdir()}
+    assert figures == {"curves.png", "surface.png"}
+    table = [line for line in text.splitlines() if "GiGPO" in line and "[" in line]
+    assert table and all(len(line) <= 80 for line in table)
+
+
+def test_without_a_gain_there_is_no_share():
+    none = {"control_share": {"seen": {"point": None, "low": None, "high": None}}}
+    assert "no gain" in share_sentence(none)
+
+
+def test_another_config_in_the_same_folder_is_refused_by_field(done):
+    config, _, _ = done
+    with pytest.raises(ConfigError, match="seed"):
+        run(GigpoConfig(smoke=True, seeds=2, seed=3, out=config.out))
+
+
+def test_jobs_of_an_arm_are_neighbours():
+    assert jobs_of("base", 2) == [(0, "base"), (1, "base")]
+    assert jobs_of("arms", 2)[:3] == [(0, "grpo"), (1, "grpo"), (0, "one-anchor")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"seeds": 0}, "seeds: expected at least 1"),
+        ({"workers": 0}, "workers: expected at least 1"),
+        ({"seed": -1}, "seed"),
+        ({"smoke": True, "full": True}, "exclude each other"),
+    ],
+)
+def test_bad_settings_name_themselves(settings, word):
+    with pytest.raises(ConfigError, match=word):
+        GigpoConfig(**settings)
+
+
+@pytest.mark.slow
+def test_a_smoke_run_trains_every_arm_and_is_found_done(tmp_path):
+    config = GigpoConfig(smoke=True, seeds=1, out=tmp_path / "run")
+    results = run(config, console=Console(file=io.StringIO()))
+    # Sampler and trainer compute the same policy, in every iteration of every arm.
+    assert all(results["arms"][name]["sampler_gap"] < 1e-4 for name in ARMS)
+    for arm in results["arms"].values():
+        assert arm["compilations"] > 0 and arm["peak_memory_bytes"] > 1e8
+        assert np.diff(np.asarray(arm["surface"]["estimate"]), axis=0).min() >= -1e-6
+    assert run(config, console=Console(file=io.StringIO())) == results
