@@ -168,9 +168,7 @@ folder that save_adapters or PEFT wrote
     """
     folder = Path(folder)
     raw = _settings(folder)
-    tensors = _read(folder)
-    adapters = _parse(folder, tensors)
-    _check_shapes(folder, config, adapters, int(raw["r"]))
+    adapters = _parse(folder, _read(folder))
     try:
         lora = LoraConfig(
             rank=int(raw["r"]),
@@ -178,8 +176,9 @@ folder that save_adapters or PEFT wrote
             dropout=float(raw.get("lora_dropout", 0.0)),
             targets=_targets(config, adapters),
         )
-    except ConfigError as error:
+    except (TypeError, ValueError) as error:  # ConfigError is one of these
         raise WeightsError(f"{folder / _CONFIG}: {error}") from error
+    _check_shapes(folder, config, adapters, lora.rank)
     return lora, adapters
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from gguf.quants import dequantize
 from tokenizers import Tokenizer
 
-from jerp.errors import WeightsError
+from jerp.errors import ConfigError, WeightsError
 from jerp.models.attention import RopeScaling, scaled_frequencies
 from jerp.models.decoder import DecoderConfig
 from jerp.storage.raw_model import RawModel, check_vocabulary, decoder_arrays
@@ -113,6 +113,8 @@ def read_gguf(path: Path) -> RawModel:
         check_vocabulary(path, config, tokenizer)
     except WeightsError:
         raise
+    except ConfigError as error:
+        raise WeightsError(f"{path}: {error}") from error
     except _BROKEN as error:
         if gguf.GGMLQuantizationType.__name__ in str(error):
             found = f"one that gguf does not know ({error})"

@@ -79,6 +79,7 @@ def saved(folder, **changes):
         ({"peft_type": "IA3"}, "peft_type: expected 'LORA', got 'IA3'"),
         ({"r": 3}, r"layer_0/q/a: expected shape \(16, 3\), got \(16, 2\)"),
         ({"lora_alpha": -1}, "alpha: expected a positive number"),
+        ({"r": None}, r"adapter_config\.json: .*NoneType"),
     ],
 )
 def test_other_variants_are_refused(tmp_path, changes, message):

@@ -229,6 +229,10 @@ def test_another_kind_of_file_says_so(tmp_path):
         ({"rotated": 4}, "rope.dimension_count: expected the 8 features of a head"),
         ({"parts": 3}, "one of 3 parts of a model"),
         (
+            {"scaling": gguf.RopeScalingType.LINEAR, "factor": 0.5},
+            r"m\.gguf: factor: expected at least 1, got 0.5",
+        ),
+        (
             {"tokens": [*VOCABULARY[:-5], "ab"]},
             "has 256 tokens, expected vocab_size=260",
         ),
