@@ -103,7 +103,7 @@ def _goals(size: HouseSize, split: Split) -> np.ndarray:
             asked = TREATMENT.get(task, 0)
             if asked & ~thing.treatments:
                 continue
-            for place in (LAMP,) if task == HouseTask.LOOK else set(size.places):
+            for place in (LAMP,) if task == HouseTask.LOOK else sorted({*size.places}):
                 kept = (kind + 2 * place + task) % 5 == 0
                 if split == "unseen" or kept == (split == "seen"):
                     rows.append((task, kind, place))
