@@ -79,8 +79,8 @@ def score_candidates(
         prompt_tokens=(prompt_tokens, "B S", int),
         prompt_length=(prompt_length, "B", int),
         candidates=(candidates, "B N L", int),
-        candidate_length=(candidate_length, "B N", int),
     )
+    _check_candidates(candidates, candidate_length)
     prefix = prefill_prefix(params, prompt_tokens, prompt_length, decoder=decoder)
     scores = score_continuations(
         params,
@@ -116,17 +116,8 @@ def score_continuations(
     Returns:
       `[P, N]` float32; -1e30 where there is no candidate.
     """
-    check_axes(
-        candidates=(candidates, "P N L", int),
-        candidate_length=(candidate_length, "P N", int),
-    )
+    _check_candidates(candidates, candidate_length)
     size = candidates.shape[2]
-    check_values(
-        "candidate_length",
-        candidate_length,
-        lambda n: (n >= 0) & (n <= size),
-        f"0 to {size}",
-    )
     first = jax.nn.log_softmax(output_logits(decoder, params, prefix.hidden))
     parts = [jnp.take_along_axis(first, candidates[..., 0], axis=1)[..., None]]
     if size > 1:
@@ -138,6 +129,20 @@ def score_continuations(
     if normalise:
         scores = scores / jnp.maximum(candidate_length, 1)
     return jnp.where(candidate_length > 0, scores, _NO_CANDIDATE)
+
+
+def _check_candidates(candidates: Array, candidate_length: Array) -> None:
+    check_axes(
+        candidates=(candidates, "P N L", int),
+        candidate_length=(candidate_length, "P N", int),
+    )
+    size = candidates.shape[2]
+    check_values(
+        "candidate_length",
+        candidate_length,
+        lambda n: (n >= 0) & (n <= size),
+        f"0 to {size}",
+    )
 
 
 def _later_tokens(

@@ -6,8 +6,7 @@ to a cache and writes an action constrained to the admissible ones
 (`jerp.models.constrained`); evaluating reads whole episodes in one causal pass, and
 renormalises alike. Token 0 is padding, in observations and at the end of actions.
 
-What may be written comes with the observation where it differs from task to task, see
-`jerp.envs.with_actions`, or is fixed.
+What may be written is fixed, or comes with observations: `jerp.envs.with_actions`.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import chex
+import jax
 import jax.numpy as jnp
 from flax import struct
 
@@ -28,6 +28,7 @@ from jerp.models.constrained import (
 from jerp.models.continuation import append
 from jerp.models.decoder import Decoder, DecoderConfig, output_logits
 from jerp.models.generate import Cache, init_cache
+from jerp.models.lora import LoraConfig, init_adapters, with_adapters
 from jerp.models.policy import Acted, Evaluated
 from jerp.models.token_stream import decision_states
 from jerp.trajectory import Trajectory
@@ -54,8 +55,8 @@ class TokenMemory(struct.PyTreeNode):
 class TokenPolicy:
     """A `SequencePolicy` of token streams.
 
-    An observation is tokens `[B, L_o]` if the actions are fixed, else a dict of them,
-    `tokens`, and of `actions`, `[B, A, L_a]`.
+    An observation is tokens `[B, L_o]` if actions are fixed, else a dict of `tokens`
+    and `actions` `[B, A, L_a]`.
 
     Attributes:
       config: of the decoder; its vocabulary is the world's.
@@ -65,6 +66,7 @@ class TokenPolicy:
       actions: A tuples of L_a tokens, the same in all tasks; None if they come with the
         observation.
       value: has a value head, which shares the decoder.
+      lora: of adapters beside a decoder that is frozen; None trains the decoder.
     """
 
     config: DecoderConfig
@@ -73,6 +75,7 @@ class TokenPolicy:
     num_steps: int
     actions: tuple[tuple[int, ...], ...] | None = None
     value: bool = False
+    lora: LoraConfig | None = None
 
     def __post_init__(self):
         needed = self.num_steps * (self.num_observation_tokens + self.num_action_tokens)
@@ -90,9 +93,15 @@ class TokenPolicy:
                 )
 
     def init(self, key: Key) -> dict[str, Any]:
-        """Fresh parameters; `key` is consumed."""
-        decoder = Decoder(self.config)
-        params = {"decoder": decoder.init(key, jnp.zeros((1, 1), jnp.int32))["params"]}
+        """Fresh parameters; `key` is consumed.
+
+        `decoder` is what a `Decoder` calls `params`: put a pretrained one there.
+        """
+        keys = jax.random.split(key)
+        variables = Decoder(self.config).init(keys[0], jnp.zeros((1, 1), jnp.int32))
+        params: dict[str, Any] = {"decoder": variables["params"]}
+        if self.lora is not None:
+            params["adapters"] = init_adapters(keys[1], self.config, self.lora)
         if self.value:
             params["value"] = {
                 "kernel": jnp.zeros(self.config.hidden_size),
@@ -121,12 +130,11 @@ class TokenPolicy:
     ) -> tuple[TokenMemory, Acted]:
         """Writes an action an episode, see `jerp.models.policy.SequencePolicy`.
 
-        A log-probability is NaN for an episode that has run for more than `num_steps`
-        steps: its memory is full.
+        A log-probability is NaN for an episode whose memory is full.
         """
         tokens, actions = self._seen(observation)
         chex.assert_rank([tokens, actions, legal], [2, 3, 2])
-        decoder, variables = Decoder(self.config), {"params": params["decoder"]}
+        decoder, variables = Decoder(self.config), self._variables(params)
         count = jnp.sum(tokens != 0, axis=-1, dtype=jnp.int32)
         # Episodes that ended are not written to: they would run out of memory.
         count = jnp.where(jnp.any(legal, axis=-1), count, 0)
@@ -158,12 +166,11 @@ class TokenPolicy:
     def evaluate(self, params: Any, trajectory: Trajectory) -> Evaluated:
         """Log-probabilities and entropies `[B, T, L_a]` of all tokens, in one pass.
 
+        Zeros in padding; values are of the states in which actions begin.
+
         Args:
           params: of the policy.
           trajectory: with `legal` and tokens; see `with_tokens` for one without.
-
-        Returns:
-          Zeros in padding; values of the states in which actions begin.
 
         Raises:
           InputError: a trajectory without tokens.
@@ -175,7 +182,7 @@ class TokenPolicy:
             )
         mask = trajectory.mask
         seen, actions = self._seen(trajectory.observation)
-        decoder, variables = Decoder(self.config), {"params": params["decoder"]}
+        decoder, variables = Decoder(self.config), self._variables(params)
         hidden = decision_states(
             variables,
             jnp.where(mask[..., None], seen, 0),
@@ -216,6 +223,13 @@ class TokenPolicy:
             token_log_prob=jnp.where(first & mask[..., None], log_prob[..., None], 0.0),
             token_mask=generated.reshape(tokens.shape) & mask[..., None],
         )
+
+    def _variables(self, params: Any) -> Any:
+        """Of the decoder, frozen where it has adapters."""
+        if self.lora is None:
+            return {"params": params["decoder"]}
+        frozen = jax.lax.stop_gradient(params["decoder"])
+        return with_adapters({"params": frozen}, params["adapters"], self.lora)
 
     def _seen(self, observation: Any) -> tuple[Array, Array]:
         """Tokens `[..., L_o]` and actions `[..., A, L_a]`."""
@@ -276,9 +290,8 @@ def token_policy(
         head_dim=hidden_size // num_heads,
         context_length=num_steps * (num_observation_tokens + num_action_tokens),
     )
-    return TokenPolicy(
-        config, num_observation_tokens, num_action_tokens, num_steps, actions, value
-    )
+    tokens = (num_observation_tokens, num_action_tokens)
+    return TokenPolicy(config, *tokens, num_steps, actions, value)
 
 
 def _flat(x: Array) -> Array:

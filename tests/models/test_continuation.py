@@ -29,9 +29,9 @@ PROMPTS, PROMPT_LENGTH = np.array([[20, 21, 22], [23, 24, 0]]), np.array([3, 2])
 
 def logits_of(params, sequences):
     """`[rows, WIDTH, V]` by full forward passes; padding does not count."""
-    tokens = np.zeros((len(sequences), WIDTH), np.int32)
-    for row, sequence in zip(tokens, sequences, strict=True):
-        row[: len(sequence)] = sequence
+    tokens = np.zeros((4, WIDTH), np.int32)
+    for row, sequence in enumerate(sequences):
+        tokens[row, : len(sequence)] = sequence
     return np.asarray(forward(params, tokens))
 
 
@@ -88,14 +88,14 @@ def test_rows_after_a_shared_prompt_equal_full_forward_passes():
 
 
 def test_a_row_beyond_its_capacity_is_masked_counted_and_alone():
-    params = random_params()
-    tokens, length = np.array([[1, 2, 3], [4, 5, 6]]), np.array([3, 1])
-    cache, position = empty(2, capacity=4)
-    first = adding(params, cache, position, tokens, length)
-    second = adding(params, first.cache, first.position, tokens, length)
-    third = adding(params, second.cache, second.position, tokens, np.array([0, 2]))
-    assert second.fits.tolist() == third.fits.tolist() == [False, True]
+    params, (cache, _) = random_params(), empty(3)
+    tokens = np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    position = jnp.array([CAPACITY - 3, 0, CAPACITY - 4])
+    first = adding(params, cache, position, tokens, np.array([3, 1, 2]))
+    second = adding(params, first.cache, first.position, tokens, np.array([3, 1, 1]))
+    third = adding(params, second.cache, second.position, tokens, np.array([0, 2, 0]))
     assert [int(rows.num_full) for rows in (first, second, third)] == [0, 1, 1]
+    assert second.fits.tolist() == third.fits.tolist() == [False, True, True]
     full = logits_of(params, [[4, 4, 4, 5]])
     np.testing.assert_allclose(output(params, third.last)[1], full[0, 3], atol=1e-4)
     assert np.isfinite(third.hidden).all()
@@ -104,11 +104,13 @@ def test_a_row_beyond_its_capacity_is_masked_counted_and_alone():
         third.cache,
         third.position,
         third.last,
-        keys(2),
-        sampling_rows([1.0, 1.0]),
+        keys(3),
+        sampling_rows([1.0] * 3),
         jnp.array([-1]),
     )
-    assert not turn.generated.mask.any() and int(turn.num_full) == 2
+    # A full row draws nothing, one with a single place left draws one token.
+    assert turn.generated.mask.sum(axis=1).tolist() == [0, 4, 1]
+    assert int(turn.num_full) == 2
 
 
 def test_drawing_equals_generate_and_then_goes_on():

@@ -20,7 +20,16 @@ CANDIDATES = np.array(
     ]
 )
 SIZES = np.array([[3, 2, 1, 0], [3, 3, 1, 2]])
-score = jax.jit(partial(score_candidates, decoder=DECODER), static_argnames="normalise")
+score = jax.jit(partial(score_candidates, decoder=DECODER))
+
+
+@jax.jit
+def both(*arguments):
+    """Sums, and means over tokens."""
+    return [
+        score_candidates(*arguments, decoder=DECODER, normalise=normalise)
+        for normalise in (False, True)
+    ]
 
 
 def expected(params, row, number):
@@ -39,40 +48,40 @@ def expected(params, row, number):
 forward = jax.jit(DECODER.apply)
 
 
-@pytest.mark.parametrize("normalise", [False, True])
-def test_scores_equal_full_forward_passes(normalise):
+def test_scores_equal_full_forward_passes():
     params = random_params()
-    found = score(params, PROMPTS, LENGTH, CANDIDATES, SIZES, normalise=normalise)
+    found, mean = both(params, PROMPTS, LENGTH, CANDIDATES, SIZES)
     for row in range(2):
         for number in range(4):
             size = SIZES[row, number]
             if size == 0:
-                assert found[row, number] == np.float32(-1e30)
+                assert found[row, number] == mean[row, number] == np.float32(-1e30)
                 continue
-            wanted = expected(params, row, number) / (size if normalise else 1)
+            wanted = expected(params, row, number)
             assert float(found[row, number]) == pytest.approx(wanted, abs=1e-4)
+            assert float(mean[row, number]) == pytest.approx(wanted / size, abs=1e-4)
 
 
 def test_padding_may_hold_anything():
     params = random_params()
-    clean = score(params, PROMPTS, LENGTH, CANDIDATES, SIZES)
+    clean, _ = both(params, PROMPTS, LENGTH, CANDIDATES, SIZES)
     prompts = np.where(np.arange(4)[None] < LENGTH[:, None], PROMPTS, 39)
     other = np.where(np.arange(3)[None, None] < SIZES[..., None], CANDIDATES, 38)
-    dirty = score(params, prompts, LENGTH, other, SIZES)
+    dirty, _ = both(params, prompts, LENGTH, other, SIZES)
     np.testing.assert_array_equal(clean, dirty)
 
 
 def test_one_prompt_without_a_batch_axis_and_candidates_of_one_token():
-    """All words as candidates: their probabilities add to 1."""
+    """All words as candidates: the distribution of the next token."""
     params = random_params()
     words = jnp.arange(CONFIG.vocab_size)[:, None]
-    found = score(
-        params, PROMPTS[0], LENGTH[0], words, jnp.ones(CONFIG.vocab_size, jnp.int32)
-    )
-    assert float(jnp.sum(jnp.exp(found))) == pytest.approx(1.0, abs=1e-5)
-    batch = score(params, PROMPTS, LENGTH, CANDIDATES, SIZES)
-    alone = score(params, PROMPTS[0], LENGTH[0], CANDIDATES[0], SIZES[0])
-    np.testing.assert_allclose(alone, batch[0], atol=1e-5)
+    sizes = jnp.ones(CONFIG.vocab_size, jnp.int32)
+    found = score(params, PROMPTS[0], LENGTH[0], words, sizes)
+    tokens = np.zeros((1, 8), np.int32)
+    tokens[0, :4] = PROMPTS[0]
+    logits = np.asarray(forward(params, tokens))[0, LENGTH[0] - 1]
+    wanted = np.log(reference.probabilities(logits, 1.0, 0, 1.0))
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
 
 
 def test_gradients_are_finite_with_a_missing_candidate():
@@ -97,5 +106,5 @@ def test_what_cannot_be_meant():
         run(params, PROMPTS, LENGTH, CANDIDATES, SIZES + 1)
     with pytest.raises(ShapeError, match="candidates"):
         run(params, PROMPTS, LENGTH, CANDIDATES[0], SIZES)
-    hidden = score(params, PROMPTS, np.array([5, 2]), CANDIDATES, SIZES)
+    hidden, _ = both(params, PROMPTS, np.array([5, 2]), CANDIDATES, SIZES)
     assert np.isnan(hidden[0]).all() and np.isfinite(hidden[1]).all()

@@ -14,6 +14,7 @@ from jerp.envs.base import Observation, TimeStep
 from jerp.envs.with_actions import WithActions
 from jerp.errors import ConfigError, InputError
 from jerp.models.decoder import Decoder
+from jerp.models.lora import LoraConfig, init_adapters
 from jerp.models.token_policy import token_policy
 from jerp.rollout.scan import rollout
 from jerp.trajectory import check_trajectory
@@ -180,9 +181,52 @@ def test_gradients_are_finite_and_reach_every_parameter(episodes):
         assert np.abs(leaf).max() > 0, name
 
 
+LORA = replace(POLICY, lora=LoraConfig(rank=2, alpha=4.0))
+
+
+@jax.jit
+@partial(jax.value_and_grad, has_aux=True)
+def adapted(params, episodes):
+    found = LORA.evaluate(params, episodes)
+    return jnp.sum(found.log_prob) + jnp.sum(found.value * episodes.mask), found
+
+
+def test_adapters_alone_are_trained(episodes):
+    """Untrained they change nothing; what was learned is theirs, and the head's."""
+    fresh = jax.jit(LORA.init)(jax.random.key(0))
+    tree = {**params(), "adapters": fresh["adapters"]}
+    assert jax.tree.structure(fresh) == jax.tree.structure(tree)
+    (_, found), slopes = adapted(tree, episodes)
+    plain = evaluate(params(), episodes).log_prob
+    np.testing.assert_allclose(found.log_prob, plain, atol=1e-5)
+    assert not any(np.any(leaf) for leaf in jax.tree.leaves(slopes["decoder"]))
+    assert np.any(slopes["adapters"]["layer_0"]["q"]["b"])
+
+
+def test_acting_with_adapters_until_memory_is_full(episodes):
+    """The first row has run for too long: its numbers are none."""
+    pairs = init_adapters(jax.random.key(0), LORA.config, LORA.lora)
+    tree = {**params(), "adapters": jax.tree.map(lambda x: x + 0.5, pairs)}
+    memory = LORA.start(tree, BATCH)
+    memory = memory.replace(position=memory.position.at[0].set(STEPS * 5))
+    first = jax.tree.map(lambda x: x[:, 0], episodes.observation)
+    keys = jax.random.split(jax.random.key(1), BATCH)
+    _, acted = jax.jit(LORA.act)(tree, memory, keys, first, episodes.legal[:, 0])
+    assert np.isnan(acted.log_prob).tolist() == [True] + [False] * (BATCH - 1)
+    (_, found), _ = adapted(tree, episodes)
+    plain = evaluate(params(), episodes).log_prob
+    assert np.abs(found.log_prob - plain).max() > 1e-3
+    same = np.asarray(acted.action) == episodes.action[:, 0]
+    same[0] = False
+    assert same.any()
+    np.testing.assert_allclose(
+        acted.token_log_prob[same], found.log_prob[same, 0], atol=1e-4
+    )
+
+
 def test_tokens_come_from_actions(episodes):
     bare = episodes.replace(tokens=None, token_log_prob=None, token_mask=None)
-    found = POLICY.with_tokens(bare)
+    found = jax.jit(POLICY.with_tokens)(bare)
     np.testing.assert_array_equal(found.tokens, episodes.tokens)
     mask = episodes.token_mask & episodes.mask[..., None]
     np.testing.assert_array_equal(found.token_mask, mask)
@@ -200,15 +244,6 @@ def test_actions_that_are_fixed_need_not_be_shown(episodes):
     )
     wanted = evaluate(params(), episodes)
     np.testing.assert_allclose(shown.log_prob, wanted.log_prob[::2], atol=1e-5)
-
-
-def test_an_episode_longer_than_its_memory_is_not_a_number():
-    tree, memory = params(), POLICY.start(params(), 2)
-    memory = memory.replace(position=jnp.array([0, STEPS * 5]))
-    seen = {"tokens": jnp.ones((2, 3), jnp.int32), "actions": jnp.array([ACTIONS] * 2)}
-    keys, legal = jax.random.split(jax.random.key(0), 2), jnp.ones((2, 4), bool)
-    _, acted = jax.jit(POLICY.act)(tree, memory, keys, seen, legal)
-    assert np.isnan(acted.log_prob).tolist() == [False, True]
 
 
 def test_sizes_that_do_not_fit():
