@@ -1,14 +1,14 @@
 """Going on from what rows have read: appended tokens, drawn tokens, turn after turn.
 
 A conversation grows by what the world says and by what the policy says. Both go to the
-end of a row's cache, and nothing is read twice. After every call a cache holds exactly
-the first `position` tokens of each row, those that were drawn included, without gaps:
-what a row computes is what one forward pass over its tokens would. Token ids go in and
-token ids come out; no text is between two turns.
+end of a row's cache, and nothing is read twice. After every call a cache holds the
+first `position` tokens of each row, those that were drawn included, without gaps: what
+a row computes is what one forward pass over its tokens would. Token ids go in and token
+ids come out; no text is between two turns.
 
 Rows may begin with a prompt that they share, see `jerp.models.prefix`: then `cache` and
 `position` are about what comes after it. A row whose tokens do not fit is masked, for
-good: its position lies beyond the capacity from then on, and nothing is written.
+good: its position lies beyond the capacity from then on.
 """
 
 from __future__ import annotations
@@ -120,8 +120,7 @@ def append(
     size, capacity = tokens.shape[1], cache[0][1].shape[2]
     check_values("length", length, lambda n: (n >= 0) & (n <= size), f"0 to {size}")
     check_values("position", position, lambda n: n >= 0, ">= 0")
-    offset = jnp.arange(size, dtype=jnp.int32)[None]
-    place = position[:, None] + offset
+    place = position[:, None] + jnp.arange(size, dtype=jnp.int32)[None]
     before = jnp.zeros_like(position)
     if prefix is not None:
         rows = len(position) // len(prefix.length)
@@ -135,7 +134,6 @@ def append(
         partial(
             _appending_mixer,
             place=place,
-            write=jnp.where(offset < length[:, None], place, capacity),
             prefix_length=None if prefix is None else prefix.length,
         ),
     )
@@ -160,15 +158,17 @@ def _appending_mixer(
     cache: Any,
     *,
     place: Array,
-    write: Array,
     prefix_length: Array | None,
 ):
-    """A token sees itself and all before it; what is not to be kept is dropped."""
+    """A token sees itself and all before it; what is beyond the capacity is dropped.
+
+    Padding is written too: behind all that is seen, where the next tokens will be.
+    """
     own, shared = (cache, None) if prefix_length is None else cache
     keys, values = own
     rows = jnp.arange(place.shape[0])[:, None]
-    keys = keys.at[rows, :, :, write].set(key, mode="drop")
-    values = values.at[rows, :, write].set(value, mode="drop")
+    keys = keys.at[rows, :, :, place].set(key, mode="drop")
+    values = values.at[rows, :, place].set(value, mode="drop")
     mask = jnp.arange(values.shape[2])[None, None] <= place[:, :, None]
     if shared is None or prefix_length is None:
         mixed = grouped_attention(query, keys, values, mask)

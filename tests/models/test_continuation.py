@@ -99,17 +99,14 @@ def test_a_row_beyond_its_capacity_is_masked_counted_and_alone():
     full = logits_of(params, [[4, 4, 4, 5]])
     np.testing.assert_allclose(output(params, third.last)[1], full[0, 3], atol=1e-4)
     assert np.isfinite(third.hidden).all()
-    turn = drawing(
-        params,
-        third.cache,
-        third.position,
-        third.last,
-        keys(3),
-        sampling_rows([1.0] * 3),
-        jnp.array([-1]),
-    )
+    start = (params, third.cache, third.position, third.last)
+    rows = sampling_rows([1.0] * 3)
+    turn = drawing(*start, keys(3), rows, jnp.array([-1]))
     # A full row draws nothing, one with a single place left draws one token.
     assert turn.generated.mask.sum(axis=1).tolist() == [0, 4, 1]
+    assert int(turn.num_full) == 2
+    # What a full row would have drawn ends nothing.
+    turn = drawing(*start, keys(3), rows, turn.generated.tokens[0, :1])
     assert int(turn.num_full) == 2
 
 

@@ -204,20 +204,24 @@ def test_adapters_alone_are_trained(episodes):
 
 
 def test_acting_with_adapters_until_memory_is_full(episodes):
-    """The first row has run for too long: its numbers are none."""
+    """The first row has run for too long: its numbers are none. The second ended."""
     pairs = init_adapters(jax.random.key(0), LORA.config, LORA.lora)
     tree = {**params(), "adapters": jax.tree.map(lambda x: x + 0.5, pairs)}
     memory = LORA.start(tree, BATCH)
     memory = memory.replace(position=memory.position.at[0].set(STEPS * 5))
     first = jax.tree.map(lambda x: x[:, 0], episodes.observation)
     keys = jax.random.split(jax.random.key(1), BATCH)
-    _, acted = jax.jit(LORA.act)(tree, memory, keys, first, episodes.legal[:, 0])
+    legal = episodes.legal[:, 0].copy()
+    legal[1] = False
+    memory, acted = jax.jit(LORA.act)(tree, memory, keys, first, legal)
+    count = (first["tokens"] != 0).sum(axis=1) + acted.token_mask.sum(axis=1)
+    np.testing.assert_array_equal(memory.position[1:], [0, *count[2:]])
     assert np.isnan(acted.log_prob).tolist() == [True] + [False] * (BATCH - 1)
     (_, found), _ = adapted(tree, episodes)
     plain = evaluate(params(), episodes).log_prob
     assert np.abs(found.log_prob - plain).max() > 1e-3
     same = np.asarray(acted.action) == episodes.action[:, 0]
-    same[0] = False
+    same[:2] = False
     assert same.any()
     np.testing.assert_allclose(
         acted.token_log_prob[same], found.log_prob[same, 0], atol=1e-4
