@@ -71,13 +71,15 @@ def export_folder(
       StorageError: the disk refuses.
 
     Example:
-      >>> import jax, tempfile
-      >>> from jerp.models.decoder import Decoder
+      >>> import tempfile
+      >>> from flax.traverse_util import unflatten_dict
       >>> from jerp.models.presets import tiny_decoder
       >>> from jerp.storage.tokenizer import byte_level_tokenizer
       >>> tokenizer = byte_level_tokenizer(["a", "b", "ab"], ["a b"])
       >>> config = tiny_decoder(3)
-      >>> params = Decoder(config).init(jax.random.key(0), jax.numpy.array([[1, 2]]))
+      >>> shapes = parameter_shapes(config)
+      >>> flat = {name: np.zeros(shape) for name, shape in shapes.items()}
+      >>> params = {"params": unflatten_dict(flat, sep="/")}
       >>> with tempfile.TemporaryDirectory() as place:
       ...     folder = export_folder(f"{place}/model", config, params, tokenizer)
       ...     (folder / "model.safetensors").is_file()

@@ -31,7 +31,10 @@ from tests.storage.model_files import variables_of
 LORA = LoraConfig(rank=2, alpha=3.0, targets=r"layer_\d+/.*")
 TOKENS = jnp.array([[1, 5, 2, 9], [3, 3, 8, 0]])
 
-forward = jax.jit(DECODER.apply)
+ONE = replace(CONFIG, num_layers=1)
+"""Where two layers would only compile for longer."""
+
+forward, forward_one = jax.jit(DECODER.apply), jax.jit(Decoder(ONE).apply)
 
 
 def random_adapters(seed, config=CONFIG, lora=LORA):
@@ -72,10 +75,13 @@ def test_logits_equal_peft_and_loops():
 
 
 def test_fresh_adapters_change_nothing():
-    adapters = init_adapters(jax.random.key(0), CONFIG, LORA)
-    params = random_params()
-    adapted = forward(with_adapters(params, adapters, LORA), TOKENS)
-    chex.assert_trees_all_equal(adapted, forward(params, TOKENS))
+    adapters = jax.jit(init_adapters, static_argnums=(1, 2))(
+        jax.random.key(0), ONE, LORA
+    )
+    params = random_params(0, ONE)
+    adapted = forward_one(with_adapters(params, adapters, LORA), TOKENS)
+    chex.assert_trees_all_equal(adapted, forward_one(params, TOKENS))
+    assert len(pairs_of(adapters)) == len(module.PROJECTIONS)
     assert all(jnp.abs(pair["a"]).max() > 0 for pair in pairs_of(adapters))
 
 
@@ -85,23 +91,23 @@ def pairs_of(adapters):
 
 def test_fresh_adapters_are_uniform_and_independent_of_other_targets():
     config = replace(CONFIG, hidden_size=64)
-    adapters = init_adapters(jax.random.key(1), config, replace(LORA, rank=50))
+    two = replace(LORA, rank=50, targets=".*/(gate|down)")
+    adapters = init_adapters(jax.random.key(1), config, two)
     a = adapters["layer_0"]["gate"]["a"]
     bound = 1 / np.sqrt(64)
     assert a.shape == (64, 50)
     assert jnp.abs(a).max() <= bound
     assert float(a.std()) == pytest.approx(bound / np.sqrt(3), rel=0.05)
     assert abs(float(a.mean())) < 0.01
-    one = replace(LORA, rank=50, targets="layer_0/gate")
-    alone = init_adapters(jax.random.key(1), config, one)
+    alone = init_adapters(
+        jax.random.key(1), config, replace(two, targets="layer_0/gate")
+    )
     assert alone.keys() == {"layer_0"} and alone["layer_0"].keys() == {"gate"}
     chex.assert_trees_all_equal(alone["layer_0"]["gate"], adapters["layer_0"]["gate"])
     assert not np.allclose(a, adapters["layer_1"]["gate"]["a"])
 
 
-@pytest.mark.parametrize(
-    "targets", [r"layer_\d+/.*", r"layer_1/(q|v)", module.ATTENTION, r".*/(up|o)"]
-)
+@pytest.mark.parametrize("targets", [r"layer_\d+/.*", r"layer_1/(q|v|up)"])
 def test_merging_equals_applying(targets):
     lora = replace(LORA, targets=targets)
     params, adapters = random_params(), random_adapters(3, lora=lora)
@@ -127,22 +133,24 @@ def test_merged_weights_by_hand():
 
 
 def test_many_adapters_over_one_base_equal_a_loop():
-    params, many = random_params(), [random_adapters(seed) for seed in range(3)]
+    params = random_params(0, ONE)
+    many = [random_adapters(seed, ONE) for seed in range(3)]
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *many)
 
     def logits(adapters, tokens):
-        return DECODER.apply(with_adapters(params, adapters, LORA), tokens)
+        return Decoder(ONE).apply(with_adapters(params, adapters, LORA), tokens)
 
     together = jax.jit(jax.vmap(logits, in_axes=(0, None)))(stacked, TOKENS)
     for adapters, batched in zip(many, together, strict=True):
-        alone = forward(with_adapters(params, adapters, LORA), TOKENS)
+        alone = forward_one(with_adapters(params, adapters, LORA), TOKENS)
         np.testing.assert_allclose(batched, alone, rtol=1e-4, atol=1e-4)
     assert not np.allclose(together[0], together[1], atol=0.1)
 
 
 def test_the_optimizer_sees_adapters_only():
-    lora = replace(LORA, dropout=0.1)
-    params, adapters = random_params(), init_adapters(jax.random.key(0), CONFIG, lora)
+    lora = replace(LORA, dropout=0.1, targets=".*/(q|v|down)")
+    params = random_params(0, ONE)
+    adapters = init_adapters(jax.random.key(0), ONE, lora)
     optimizer = optax.adam(0.05)
     state = optimizer.init(adapters)
     moments = [x for x in jax.tree.leaves(state) if x.ndim]
@@ -152,7 +160,7 @@ def test_the_optimizer_sees_adapters_only():
 
     def loss(adapters, key):
         variables = with_adapters(params, adapters, lora, dropout_key=key)
-        logits = DECODER.apply(variables, TOKENS)
+        logits = Decoder(ONE).apply(variables, TOKENS)
         log_probs = jax.nn.log_softmax(logits[:, :-1])
         return -jnp.take_along_axis(log_probs, TOKENS[:, 1:, None], axis=-1).mean()
 
@@ -163,19 +171,19 @@ def test_the_optimizer_sees_adapters_only():
         return optax.apply_updates(adapters, change), state, value
 
     values = []
-    for seed in range(20):
+    for seed in range(40):
         adapters, state, value = step(adapters, state, jax.random.key(seed))
         values.append(float(value))
     assert values[-1] < 0.3 * values[0]
     changed = [pair for pair in pairs_of(adapters) if jnp.abs(pair["b"]).max() > 0]
-    assert len(changed) == 2 * len(module.PROJECTIONS)
-    chex.assert_trees_all_equal(params, random_params())
+    assert len(changed) == 3
+    chex.assert_trees_all_equal(params, random_params(0, ONE))
 
 
 def test_generation_reads_adapters_too():
     """As the merged decoder does; and half-precision products keep them."""
-    params, adapters = random_params(), random_adapters(3)
-    merged = merge_adapters(CONFIG, params, adapters, LORA)
+    params, adapters = random_params(0, ONE), random_adapters(3, ONE)
+    merged = merge_adapters(ONE, params, adapters, LORA)
     beside = with_adapters(params, adapters, LORA)
 
     @jax.jit
@@ -184,30 +192,30 @@ def test_generation_reads_adapters_too():
         length, stop = jnp.array([4, 3]), jnp.array([100])
         rows = sampling_rows([0.0, 0.0])
         return generate(
-            variables, keys, TOKENS, length, rows, stop, decoder=DECODER, steps=5
+            variables, keys, TOKENS, length, rows, stop, decoder=Decoder(ONE), steps=3
         ).tokens
 
     chex.assert_trees_all_equal(drawn(merged), drawn(beside))
     assert (drawn(beside) != drawn(params)).any()
-    _, half = cast_products(CONFIG, beside, jnp.bfloat16)
+    _, half = cast_products(ONE, beside, jnp.bfloat16)
     chex.assert_trees_all_equal(half["adapters"], beside["adapters"])
 
 
 def test_dropout_is_of_the_adapters_input_alone():
     lora = replace(LORA, dropout=0.4)
-    params, adapters = random_params(), random_adapters(3)
+    params, adapters = random_params(0, ONE), random_adapters(3, ONE)
 
     @jax.jit
     def logits(key, adapters):
         variables = with_adapters(params, adapters, lora, dropout_key=key)
-        return DECODER.apply(variables, TOKENS)
+        return Decoder(ONE).apply(variables, TOKENS)
 
     one, again, two = (logits(jax.random.key(seed), adapters) for seed in (0, 0, 1))
     chex.assert_trees_all_equal(one, again)
     assert not np.allclose(one, two, atol=0.01)
-    fresh = init_adapters(jax.random.key(0), CONFIG, LORA)
+    fresh = jax.tree.map(jnp.zeros_like, adapters)
     chex.assert_trees_all_close(
-        logits(jax.random.key(0), fresh), forward(params, TOKENS), atol=1e-5
+        logits(jax.random.key(0), fresh), forward_one(params, TOKENS), atol=1e-5
     )
     without = with_adapters(params, adapters, lora)
     plain = with_adapters(params, adapters, LORA, dropout_key=jax.random.key(0))
