@@ -86,7 +86,8 @@ def share_sentence(results: Mapping[str, Any]) -> str:
         )
     return (
         "Of GiGPO's gain over GRPO on the seen split the control without anchors has "
-        f"{interval(share, digits=2)}: what is left is the anchors' own."
+        f"{interval(share, digits=2)}; comparing at equal states adds the rest, "
+        f"{number(1 - share['point'], 2, sign=True)}."
     )
 
 

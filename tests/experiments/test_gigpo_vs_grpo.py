@@ -104,7 +104,8 @@ def test_report_figures_and_table_are_written(done):
     for name in ARMS.values():
         assert name in report and name in text
     assert "its numbers mean nothing" in report and share_sentence(results) in report
-    assert "has .75 [" in report and "note: rloo, seed 1: it went" in text
+    assert "has .75 [" in report and "adds the rest, +.25." in report
+    assert "note: rloo, seed 1: it went" in text
     assert (config.folder / "report.html").stat().st_size > 10_000
     figures = {path.name for path in (config.folder / "figures").iterdir()}
     assert figures == {"curves.png", "surface.png"}
