@@ -8,8 +8,9 @@ has to be fetched. `prefill` reads the prompt and gives the logits of the next t
 over prompt and candidate, for each. Rounds go through the ways in turn, so that a busy
 machine slows all alike; the table shows medians of the rounds' ratios, and the fastest
 round, because other programs can only add time.
-Expected for 8 candidates of 4 tokens after 200: at most 1.3 times the prefill; 1.16 to
-1.18 on 2 busy cores, where one by one took 8.1 to 8.4 times the prefill.
+Expected for 8 candidates of 4 tokens after 200: at most 1.3 times the prefill. On 2
+busy cores 1.18 (processor time 1.18 to 1.19, arithmetic alone 1.15), with single rounds
+up to 1.4; one by one took 8.4 times the prefill.
 """
 
 from __future__ import annotations

@@ -118,12 +118,17 @@ def score_continuations(
     """
     _check_candidates(candidates, candidate_length)
     size = candidates.shape[2]
-    first = jax.nn.log_softmax(output_logits(decoder, params, prefix.hidden))
-    parts = [jnp.take_along_axis(first, candidates[..., 0], axis=1)[..., None]]
+    states = prefix.hidden[:, None]
     if size > 1:
-        parts.append(
-            _later_tokens(params, prefix, candidates, candidate_length, decoder)
-        )
+        later = _later_states(params, prefix, candidates, candidate_length, decoder)
+        states = jnp.concatenate([states, later], axis=1)
+    # One product for all: on a CPU, reading the output matrix is what it costs.
+    logits = output_logits(decoder, params, states)
+    total = jax.nn.logsumexp(logits, axis=-1, keepdims=True)
+    first = jnp.take_along_axis(logits[:, 0], candidates[..., 0], axis=1) - total[:, 0]
+    later = candidates[..., 1:].reshape(len(candidates), -1, 1)
+    later = jnp.take_along_axis(logits[:, 1:], later, axis=2) - total[:, 1:]
+    parts = [first[..., None], later.reshape(*candidates.shape[:2], size - 1)]
     real = jnp.arange(size)[None, None] < candidate_length[..., None]
     scores = jnp.sum(jnp.where(real, jnp.concatenate(parts, axis=-1), 0.0), axis=-1)
     if normalise:
@@ -145,27 +150,23 @@ def _check_candidates(candidates: Array, candidate_length: Array) -> None:
     )
 
 
-def _later_tokens(
+def _later_states(
     params: ArrayTree,
     prefix: Prefix,
     candidates: Array,
     candidate_length: Array,
     decoder: Decoder,
 ) -> Array:
-    """`[P, N, L - 1]` log-probabilities of all tokens but the first."""
+    """`[P, N (L - 1), F]` states after all tokens but the last."""
     prompts, number, size = candidates.shape
     batch = prompts * number
-    tokens = candidates.reshape(batch, size)
     rows = append(
         params,
         init_cache(decoder.config, batch_size=batch, capacity=size - 1),
         jnp.zeros(batch, jnp.int32),
-        tokens[:, :-1],
+        candidates.reshape(batch, size)[:, :-1],
         jnp.maximum(candidate_length.reshape(batch) - 1, 0),
         decoder=decoder,
         prefix=prefix,
     )
-    logits = output_logits(decoder, params, rows.hidden)
-    chosen = jnp.take_along_axis(logits, tokens[:, 1:, None], axis=-1)[..., 0]
-    log_prob = chosen - jax.nn.logsumexp(logits, axis=-1)
-    return log_prob.reshape(prompts, number, size - 1)
+    return rows.hidden.reshape(prompts, number * (size - 1), -1)
