@@ -34,6 +34,7 @@ jax.config.update("jax_debug_key_reuse", True)
 # optimised as users' are.
 QUICKLY_COMPILED = (
     *("cli", "envs", "estimators", "experiments", "harness", "objectives"),
+    *("models/test_families.py", "models/test_lora.py", "models/test_step_policy.py"),
     *("ops/test_checks.py", "ops/test_masked.py", "ops/test_segments.py"),
     *("models/test_constrained.py", "models/test_continuation.py"),
     *("models/test_prefix.py", "models/test_scoring.py", "models/test_token_policy.py"),
@@ -112,7 +113,13 @@ TRANSFORMS = {
 }
 
 
-@pytest.fixture(params=sorted(TRANSFORMS))
+# A batch of one seldom fails where a batch of many does not, and costs as much.
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "vmap_one"))
+        for name in sorted(TRANSFORMS)
+    ]
+)
 def transform(request):
     """Runs a function of arrays eagerly, jitted or vmapped; bind keywords first."""
     return TRANSFORMS[request.param]

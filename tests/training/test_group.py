@@ -134,13 +134,20 @@ def test_what_nobody_answered_and_padding_enter_nothing():
     assert all(np.isfinite(x) for x in metrics.values())
 
 
-def test_every_algorithm_is_one_of_its_own():
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("grpo", "one-anchor", "gigpo"),
+        pytest.param(tuple(ALGORITHMS), marks=pytest.mark.slow),
+    ],
+)
+def test_every_algorithm_is_one_of_its_own(names):
     """Names give different updates, finite ones, from the same episodes."""
     # Episodes of different lengths, so that means over tokens and sequences differ.
     short = episodes().mask.at[::3, 1:].set(False)
     data = episodes().replace(mask=short)
     seen = {}
-    for name in ALGORITHMS:
+    for name in names:
         config, hyper = algorithm(name, num_groups=4, learning_rate=0.3)
         # Several updates a batch: where nothing was clipped yet, many are the same.
         state, metrics = stepped(replace(config, epochs=3), hyper, data=data)
