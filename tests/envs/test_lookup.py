@@ -58,15 +58,13 @@ def test_the_world_keeps_its_promises(forced):
     size = LookupSize(num_entities=32, num_values=32)
     env = Lookup(size, forced=forced, observation="tokens" if forced else "fields")
     tasks = lookup_tasks(jax.random.key(0), 300, size=size, failure=0.0)
-    # A batch of scans that are handed keys looks like reuse to jax, and is none.
-    with jax.debug_key_reuse(False):
-        check_environment(
-            env,
-            tasks,
-            jax.random.key(1),
-            num_steps=SMALL.max_lookups + 3,
-            counters=(lookup_tokens.LEFT_FIELD,),
-        )
+    check_environment(
+        env,
+        tasks,
+        jax.random.key(1),
+        num_steps=SMALL.max_lookups + 3,
+        counters=(lookup_tokens.LEFT_FIELD,),
+    )
 
 
 @pytest.mark.parametrize("limit", [1, 3, 5])

@@ -185,6 +185,19 @@ def test_a_reference_holds_the_policy_back():
     assert np.abs(changes(held)[0] - changes(free)[0]).max() > 1e-4
 
 
+def test_what_is_frozen_stays_and_has_no_state():
+    whole = params()
+    init, step = make_group_step(CONFIG, TABLE)
+    state = init(jax.random.key(2), HYPER, {"logits": whole["logits"]})
+    frozen = {"value": whole["value"]}
+    state, _ = jax.jit(step)(state, HYPER, episodes(), frozen=frozen)
+    expected = stepped()[0].params["logits"]
+    np.testing.assert_allclose(state.params["logits"], expected, atol=1e-6)
+    assert "value" not in state.params
+    # Adam keeps two moments of what is trained, and a counter.
+    assert len(jax.tree.leaves(state.opt_state)) == 3
+
+
 def test_dead_groups_may_be_dropped():
     data = episodes()
     equal = jnp.where(data.group_id[:, None] == 0, 0.0, data.reward)

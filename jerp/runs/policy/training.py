@@ -11,7 +11,7 @@ iterations that resumes to n equals one of n, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -98,7 +98,7 @@ def play_groups(key: Key, task: PolicyTask, env_params: Any, params: Any) -> Tra
 
 
 def train_policy(
-    folder: Path,
+    folder: Path | str,
     key: Key,
     task: PolicyTask,
     hyper: GroupHyper,
@@ -108,6 +108,7 @@ def train_policy(
     iterations: int,
     chunk: int = 20,
     reference: Any = None,
+    frozen: Mapping[str, Any] | None = None,
     mirrors: Sequence[Mirror] = (),
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[TrainState, list[str]]:
@@ -123,6 +124,8 @@ def train_policy(
       iterations: in all, those of earlier sessions included.
       chunk: iterations between two checkpoints.
       reference: parameters to stay near to, with `hyper.kl_weight`.
+      frozen: entries of the policy's parameters that are not trained and not in
+        `params`, such as the decoder beside adapters; no checkpoint holds them.
       mirrors: see `jerp.storage.metrics`.
       on_progress: called with the number of iterations just finished or found.
 
@@ -134,6 +137,7 @@ def train_policy(
       TrainingError: a loss became NaN or infinite; the batch that did it is kept.
       StorageError: files that cannot be read or written, or are of another config.
     """
+    folder = Path(folder)
     number = jax.tree.leaves(env_params)[0].shape[0]
     if number < task.config.num_groups:
         raise ConfigError(
@@ -142,7 +146,7 @@ def train_policy(
         )
     init, _ = make_group_step(task.config, task.policy)
     state = init(jax.random.fold_in(key, LEARN), hyper, params)
-    run = partial(_iterations, task, key, hyper, env_params, reference)
+    run = partial(_iterations, task, key, hyper, env_params, reference, frozen)
     with Checkpoints(folder / "checkpoints") as checkpoints:
         done = checkpoints.latest or 0
         if done:
@@ -169,6 +173,7 @@ def _iterations(
     hyper: GroupHyper,
     env_params: Any,
     reference: Any,
+    frozen: Mapping[str, Any] | None,
     state: TrainState,
     first: int,
     *,
@@ -180,8 +185,10 @@ def _iterations(
 
     def one(state: TrainState, number: Any) -> tuple[TrainState, Any]:
         stream = jax.random.fold_in(jax.random.fold_in(key, PLAY), number)
-        data = play_groups(stream, task, env_params, state.params)
-        state, metrics = step(state, hyper, data, reference)
+        trained: Any = state.params
+        whole = trained if frozen is None else {**frozen, **trained}
+        data = play_groups(stream, task, env_params, whole)
+        state, metrics = step(state, hyper, data, reference, frozen)
         metrics |= {
             "success": jnp.mean((data.outcome == Outcome.SUCCESS).astype(jnp.float32)),
             "score": jnp.mean(data.score),
