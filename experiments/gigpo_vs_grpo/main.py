@@ -17,14 +17,7 @@ from typing import Any
 
 import jax
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress
 
 import jerp
 from experiments.gigpo_vs_grpo.analysis import analyse, curves
@@ -38,6 +31,7 @@ from experiments.gigpo_vs_grpo.report import (
 )
 from jerp.errors import TrainingError
 from jerp.runs.page import write_page
+from jerp.runs.progress import progress_bars
 from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
 
@@ -52,7 +46,7 @@ def run(config: GigpoConfig, *, console: Console | None = None) -> dict[str, Any
     console = console or Console()
     seeds = [*range(config.num_seeds)]
     with open_run(config.folder, _identity(config), seeds=seeds):
-        with _progress(console) as progress:
+        with progress_bars(console) as progress:
             for phase in PHASES:
                 _in_processes(config, phase, progress)
         key = jax.random.fold_in(jax.random.key(config.seed), ANALYSIS)
@@ -138,18 +132,6 @@ def _done(folder: Path, jobs: list[tuple[int, str]], each: int) -> int:
         elif (where / "metrics.jsonl").exists():
             total += (where / "metrics.jsonl").read_bytes().count(b"\n")
     return total
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-    )
 
 
 def _write(results: dict[str, Any], config: GigpoConfig, console: Console) -> None:

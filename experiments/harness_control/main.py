@@ -12,14 +12,7 @@ from typing import Any
 
 import jax
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress
 
 import jerp
 from experiments.harness_control.config import HarnessConfig
@@ -37,6 +30,7 @@ from jerp.runs.harness.figures import write_figures
 from jerp.runs.harness.loop import run_domain
 from jerp.runs.harness.overall import overall
 from jerp.runs.harness.report import render_tables
+from jerp.runs.progress import progress_bars
 from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
 
@@ -63,7 +57,7 @@ def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, A
             "sizes": asdict(config.sizes),
             "domains": {},
         }
-        with _progress(console) as progress:
+        with progress_bars(console) as progress:
             for name in config.domain:
                 results["domains"][name] = _one(name, config, executor, progress)
         results |= _over_domains(config.seed, results["domains"])
@@ -114,18 +108,6 @@ def _over_domains(seed: int, domains: dict[str, Any]) -> dict[str, Any]:
         "support": support_check(keys[1], domains),
         "prediction_check": prediction_check(keys[2], domains),
     }
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-    )
 
 
 def _write(results: dict[str, Any], folder: Path, console: Console) -> None:
