@@ -27,6 +27,7 @@ from jerp.models.attention import grouped_attention
 from jerp.models.decoder import Decoder, DecoderConfig, Mixer, causal_mixer
 from jerp.models.generate import Cache, init_cache
 from jerp.models.policy import Acted, Evaluated
+from jerp.models.value_head import init_value_head, state_values
 from jerp.ops.masked import categorical_entropy, masked_log_softmax
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key
@@ -78,10 +79,7 @@ class StepPolicy:
         decoder = Decoder(self.config)
         params = {"decoder": decoder.init(key, jnp.zeros((1, 1), jnp.int32))["params"]}
         if self.value:
-            params["value"] = {
-                "kernel": jnp.zeros(self.config.hidden_size),
-                "bias": jnp.zeros(()),
-            }
+            params["value"] = init_value_head(self.config.hidden_size)
         return params
 
     def start(self, params: Any, batch_size: int) -> StepMemory:
@@ -158,10 +156,7 @@ class StepPolicy:
         return masked_log_softmax(hidden @ rows.T, legal)
 
     def _value(self, params: Any, hidden: Array) -> Array | None:
-        if not self.value:
-            return None
-        head = params["value"]
-        return hidden @ head["kernel"] + head["bias"]
+        return state_values(params["value"], hidden) if self.value else None
 
 
 def step_policy(

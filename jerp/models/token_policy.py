@@ -31,6 +31,7 @@ from jerp.models.generate import Cache, init_cache
 from jerp.models.lora import LoraConfig, init_adapters, with_adapters
 from jerp.models.policy import Acted, Evaluated
 from jerp.models.token_stream import decision_states
+from jerp.models.value_head import init_value_head, state_values
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key
 
@@ -103,10 +104,7 @@ class TokenPolicy:
         if self.lora is not None:
             params["adapters"] = init_adapters(keys[1], self.config, self.lora)
         if self.value:
-            params["value"] = {
-                "kernel": jnp.zeros(self.config.hidden_size),
-                "bias": jnp.zeros(()),
-            }
+            params["value"] = init_value_head(self.config.hidden_size)
         return params
 
     def start(self, params: Any, batch_size: int) -> TokenMemory:
@@ -241,10 +239,7 @@ class TokenPolicy:
         return observation, jnp.broadcast_to(expanded, (*lead, *actions.shape))
 
     def _value(self, params: Any, hidden: Array) -> Array | None:
-        if not self.value:
-            return None
-        head = params["value"]
-        return hidden @ head["kernel"] + head["bias"]
+        return state_values(params["value"], hidden) if self.value else None
 
 
 def token_policy(
