@@ -67,7 +67,10 @@ class TokenPolicy:
       actions: A tuples of L_a tokens, the same in all tasks; None if they come with the
         observation.
       value: has a value head, which shares the decoder.
-      lora: of adapters beside a decoder that is frozen; None trains the decoder.
+      lora: of adapters beside the decoder, or None. Training leaves alone what it is
+        given as `frozen`: `{"decoder": params["decoder"]}` trains the adapters alone.
+      capacity: tokens of an episode that are remembered; None for as many as
+        `num_steps` steps can have. Beyond it all numbers are NaN.
     """
 
     config: DecoderConfig
@@ -77,13 +80,14 @@ class TokenPolicy:
     actions: tuple[tuple[int, ...], ...] | None = None
     value: bool = False
     lora: LoraConfig | None = None
+    capacity: int | None = None
 
     def __post_init__(self):
-        needed = self.num_steps * (self.num_observation_tokens + self.num_action_tokens)
-        if self.config.context_length < needed:
+        if self.config.context_length < self.num_positions:
             raise ConfigError(
-                f"config.context_length: expected at least {needed}, the tokens of "
-                f"{self.num_steps} steps, got {self.config.context_length}"
+                f"config.context_length: expected at least {self.num_positions}, the "
+                f"capacity or the tokens of {self.num_steps} steps, got "
+                f"{self.config.context_length}"
             )
         for tokens in self.actions or ():
             fits = all(0 <= token < self.config.vocab_size for token in tokens)
@@ -92,6 +96,13 @@ class TokenPolicy:
                     f"actions: expected {self.num_action_tokens} tokens each, from 0 "
                     f"to {self.config.vocab_size - 1}, got {tokens}"
                 )
+
+    @property
+    def num_positions(self) -> int:
+        """Tokens of an episode, at most."""
+        if self.capacity is not None:
+            return self.capacity
+        return self.num_steps * (self.num_observation_tokens + self.num_action_tokens)
 
     def init(self, key: Key) -> dict[str, Any]:
         """Fresh parameters; `key` is consumed.
@@ -109,11 +120,9 @@ class TokenPolicy:
 
     def start(self, params: Any, batch_size: int) -> TokenMemory:
         """The memory of episodes that have not begun."""
-        step = self.num_observation_tokens + self.num_action_tokens
+        capacity = self.num_positions
         return TokenMemory(
-            cache=init_cache(
-                self.config, batch_size=batch_size, capacity=self.num_steps * step
-            ),
+            cache=init_cache(self.config, batch_size=batch_size, capacity=capacity),
             position=jnp.zeros(batch_size, jnp.int32),
             last=jnp.zeros((batch_size, self.config.hidden_size)),
         )
@@ -187,6 +196,7 @@ class TokenPolicy:
             jnp.where(mask[..., None], trajectory.tokens, 0),
             mask[..., None] & cast(Array, trajectory.token_mask),
             decoder=decoder,
+            capacity=self.num_positions,
         )
         logits = output_logits(decoder, variables, hidden)
         found = constrained_log_probs(
@@ -223,11 +233,11 @@ class TokenPolicy:
         )
 
     def _variables(self, params: Any) -> Any:
-        """Of the decoder, frozen where it has adapters."""
+        """Of the decoder, and of its adapters where it has some."""
+        variables = {"params": params["decoder"]}
         if self.lora is None:
-            return {"params": params["decoder"]}
-        frozen = jax.lax.stop_gradient(params["decoder"])
-        return with_adapters({"params": frozen}, params["adapters"], self.lora)
+            return variables
+        return with_adapters(variables, params["adapters"], self.lora)
 
     def _seen(self, observation: Any) -> tuple[Array, Array]:
         """Tokens `[..., L_o]` and actions `[..., A, L_a]`."""

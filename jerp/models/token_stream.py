@@ -1,21 +1,16 @@
 """Whole episodes as one sequence of tokens each, read in one causal pass.
 
 A step is its observation's tokens and then the tokens that were written. In the layout
-`[B, T (L_o + L_a)]` padding stands between them; it is neither seen nor counted, so
+`[B, T (L_o + L_a)]` padding stands between them; it is taken out before the pass, so
 that a state is the one of the sequence without padding, as a policy that appends to a
-cache has it.
+cache has it, and so that padding costs nothing.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import chex
-import jax
 import jax.numpy as jnp
 
-from jerp.models.attention import grouped_attention
 from jerp.models.decoder import Decoder, hidden_states
 from jerp.typing import Array, ArrayTree
 
@@ -29,6 +24,7 @@ def decision_states(
     token_mask: Array,
     *,
     decoder: Decoder,
+    capacity: int,
 ) -> Array:
     """The states from which the tokens of all actions are drawn.
 
@@ -38,38 +34,26 @@ def decision_states(
       tokens: `[B, T, L_a]` int32, what was written.
       token_mask: `[B, T, L_a]` bool, what of it is real.
       decoder: static.
+      capacity: static, the most tokens of an episode that are read.
 
     Returns:
       `[B, T, L_a, F]` float32: entry `j` is the state of the last real token before
-      action token `j`; 0 where there is none.
+      action token `j`; 0 where there is none, NaN where it lies beyond the capacity.
     """
     chex.assert_rank([observation, tokens, token_mask], 3)
     batch, steps, num_seen = observation.shape
     stream = jnp.concatenate([observation, tokens], axis=-1).reshape(batch, -1)
     real = jnp.concatenate([observation != 0, token_mask], axis=-1).reshape(batch, -1)
-    hidden, _ = hidden_states(
-        decoder,
-        params,
-        stream,
-        jnp.maximum(jnp.cumsum(real, axis=1, dtype=jnp.int32) - 1, 0),
-        None,
-        partial(_stream_mixer, real=real),
-    )
-    place = jnp.arange(stream.shape[1], dtype=jnp.int32)[None]
-    latest = jax.lax.cummax(jnp.where(real, place, -1), axis=1)
-    before = jnp.pad(latest[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
+    count = jnp.cumsum(real, axis=1, dtype=jnp.int32)
+    place = jnp.where(real, count - 1, capacity)
+    packed = jnp.zeros((batch, capacity), jnp.int32)
+    packed = packed.at[jnp.arange(batch)[:, None], place].set(stream, mode="drop")
+    positions = jnp.broadcast_to(jnp.arange(capacity)[None], packed.shape)
+    hidden, _ = hidden_states(decoder, params, packed, positions)
+    before = jnp.pad(count[:, :-1], ((0, 0), (1, 0)))
     before = before.reshape(batch, steps, -1)[..., num_seen:].reshape(batch, -1, 1)
-    states = jnp.take_along_axis(hidden, jnp.maximum(before, 0), axis=1)
-    states = jnp.where(before >= 0, states, 0.0)
+    last = jnp.clip(before - 1, 0, capacity - 1)
+    states = jnp.take_along_axis(hidden, last, axis=1)
+    states = jnp.where(before > 0, states, 0.0)
+    states = jnp.where(before <= capacity, states, jnp.nan)
     return states.reshape(*tokens.shape, -1)
-
-
-def _stream_mixer(query: Array, key: Array, value: Array, cache: Any, *, real: Array):
-    """A token sees the real ones before it, and itself."""
-    del cache
-    length = query.shape[1]
-    key, value = jnp.moveaxis(key, 1, 3), jnp.moveaxis(value, 1, 2)
-    place = jnp.arange(length)
-    causal = (place[:, None] >= place[None])[None] & real[:, None, :]
-    mask = causal | (place[:, None] == place[None])[None]
-    return grouped_attention(query, key, value, mask), None

@@ -228,6 +228,23 @@ def test_acting_with_adapters_until_memory_is_full(episodes):
     )
 
 
+def test_a_capacity_changes_nothing_until_it_is_reached(episodes):
+    """In evaluating as in acting, numbers of what lies beyond are none."""
+    seen = (episodes.observation["tokens"] != 0) & episodes.mask[..., None]
+    written = episodes.token_mask & episodes.mask[..., None]
+    ends = (seen.sum(axis=2) + written.sum(axis=2)).cumsum(axis=1)
+    capacity = int(np.median(ends[:, -1]))
+    small = replace(POLICY, capacity=capacity)
+    assert small.start(params(), 2).cache[0][1].shape[2] == capacity
+    found = np.asarray(jax.jit(small.evaluate)(params(), episodes).log_prob)
+    whole = np.asarray(evaluate(params(), episodes).log_prob)
+    fits = ends <= capacity
+    assert 0 < fits.mean() < 1
+    np.testing.assert_allclose(found[fits], whole[fits], atol=1e-5)
+    beyond = (ends[..., None] > capacity + written.sum(axis=2)[..., None]) & written
+    assert beyond.any() and np.isnan(found[beyond]).all()
+
+
 def test_tokens_come_from_actions(episodes):
     bare = episodes.replace(tokens=None, token_log_prob=None, token_mask=None)
     found = jax.jit(POLICY.with_tokens)(bare)
