@@ -6,6 +6,7 @@ nothing: a policy that never succeeds has no gradient.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ import optax
 
 from jerp.models.policy import SequencePolicy
 from jerp.records import LossOutput, WeightedMean
+from jerp.training.frozen import beside_frozen
 from jerp.training.minibatches import minimize
 from jerp.trajectory import Trajectory, valid_episodes
 from jerp.typing import Array, ArrayLike, Key
@@ -30,6 +32,7 @@ def clone_policy(
     learning_rate: ArrayLike = 1e-3,
     epochs: int = 10,
     batch_size: int = 64,
+    frozen: Mapping[str, Any] | None = None,
 ) -> tuple[Any, Array]:
     """Maximises the likelihood of what the episodes show.
 
@@ -43,10 +46,13 @@ def clone_policy(
       learning_rate: of Adam.
       epochs: passes over the episodes.
       batch_size: episodes an update.
+      frozen: entries of the policy's dict of parameters that are not trained and not in
+        `params`, such as the decoder beside adapters.
 
     Returns:
       Parameters, and the loss by epoch `[epochs]`.
     """
+    policy = beside_frozen(policy, frozen)
     valid = valid_episodes(data)
     # Episodes that are valid come first: the others are never visited.
     order = jnp.argsort(~valid, stable=True)

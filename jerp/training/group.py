@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +21,11 @@ from flax import struct
 from jax import lax
 
 from jerp.errors import ConfigError
-from jerp.models.policy import Evaluated, SequencePolicy
+from jerp.models.policy import SequencePolicy
 from jerp.objectives.aggregate import aggregate_loss
 from jerp.objectives.clipped import clipped_policy_loss
 from jerp.records import LossOutput, WeightedMean
+from jerp.training.frozen import beside_frozen
 from jerp.training.group_advantage import step_advantage
 from jerp.training.group_settings import GroupConfig, GroupHyper
 from jerp.training.minibatches import shuffled_rows
@@ -156,7 +157,7 @@ def _step(
     frozen: Mapping[str, Any] | None = None,
 ) -> tuple[TrainState, dict[str, Array]]:
     """See `make_group_step`."""
-    policy = policy if frozen is None else cast(Any, _Beside(policy, frozen))
+    policy = beside_frozen(policy, frozen)
     updates = config.epochs * config.minibatches
     # The ratio of a single update is 1, whatever the policy was before it.
     single = updates == 1 and config.advantage != "gae"
@@ -193,16 +194,6 @@ def _step(
     metrics |= {"loss": output.loss.value(), "grad_norm": jnp.mean(norm)}
     metrics["sampler_gap"] = jnp.max(gap)
     return TrainState(params, opt_state, state.step + updates, state.key), metrics
-
-
-class _Beside(NamedTuple):
-    """A policy of which some parameters are given."""
-
-    policy: SequencePolicy
-    frozen: Mapping[str, Any]
-
-    def evaluate(self, params: Mapping[str, Any], data: Trajectory) -> Evaluated:
-        return self.policy.evaluate({**self.frozen, **params}, data)
 
 
 def _update(

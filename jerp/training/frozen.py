@@ -1,0 +1,38 @@
+"""A policy of which some parameters are given: those of a decoder beside adapters.
+
+What is trained is the rest, so that neither gradients nor an optimizer's state are ever
+made for what stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from jerp.models.policy import Evaluated, SequencePolicy
+from jerp.trajectory import Trajectory
+
+__all__ = ["beside_frozen"]
+
+
+def beside_frozen(
+    policy: SequencePolicy, frozen: Mapping[str, Any] | None
+) -> SequencePolicy:
+    """The policy as one of its other parameters, to be evaluated alone.
+
+    Args:
+      policy: whose parameters are a dict.
+      frozen: entries of that dict; None leaves the policy as it is.
+
+    Returns:
+      What evaluates `{**frozen, **params}` when it is given `params`.
+    """
+    return policy if frozen is None else cast(Any, _Beside(policy, frozen))
+
+
+class _Beside(NamedTuple):
+    policy: SequencePolicy
+    frozen: Mapping[str, Any]
+
+    def evaluate(self, params: Mapping[str, Any], trajectory: Trajectory) -> Evaluated:
+        return self.policy.evaluate({**self.frozen, **params}, trajectory)
