@@ -42,6 +42,8 @@ class DecoderConfig:
       qkv_bias: queries, keys and values have a bias (Qwen2).
       qk_norm: every query and key head is normalised before its rotation (Qwen3).
       rope_scaling: of the rotary frequencies (Llama 3); None for none.
+      remat: a gradient computes what is inside a layer a second time instead of keeping
+        it: memory for one layer at a time, for a third more work. Same numbers.
     """
 
     vocab_size: int
@@ -58,6 +60,7 @@ class DecoderConfig:
     qkv_bias: bool = False
     qk_norm: bool = False
     rope_scaling: RopeScaling | None = None
+    remat: bool = False
 
     def __post_init__(self):
         if self.num_heads % self.num_kv_heads:

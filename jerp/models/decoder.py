@@ -63,7 +63,9 @@ class Decoder(nn.Module):
         c = self.config
         init = nn.initializers.normal(0.02)
         self.embedding = self.param("embedding", init, (c.vocab_size, c.hidden_size))
-        self.layers = [Block(c, name=f"layer_{i}") for i in range(c.num_layers)]
+        # Argument 4, the mixer, is a function and no array.
+        block = nn.remat(Block, static_argnums=4) if c.remat else Block
+        self.layers = [block(c, name=f"layer_{i}") for i in range(c.num_layers)]
         self.final_norm = self.param(
             "final_norm", nn.initializers.ones, (c.hidden_size,)
         )
