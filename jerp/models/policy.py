@@ -73,6 +73,15 @@ class SequencePolicy(Protocol):
         """
         ...
 
-    def evaluate(self, params: Any, trajectory: Trajectory) -> Evaluated:
-        """The decisions of a batch of episodes, in one pass."""
+    def evaluate(
+        self, params: Any, trajectory: Trajectory, *, key: Key | None = None
+    ) -> Evaluated:
+        """The decisions of a batch of episodes, in one pass.
+
+        Args:
+          params: of the policy.
+          trajectory: `[B, T]`.
+          key: consumed; drops what the policy drops while it is cloned. None drops
+            nothing, as acting does: the policy that acted is then the one evaluated.
+        """
         ...

@@ -111,8 +111,11 @@ class StepPolicy:
         memory = StepMemory(cache=cache, step=memory.step + 1, last_action=action)
         return memory, Acted(action=action, log_prob=taken)
 
-    def evaluate(self, params: Any, trajectory: Trajectory) -> Evaluated:
+    def evaluate(
+        self, params: Any, trajectory: Trajectory, *, key: Key | None = None
+    ) -> Evaluated:
         """Log-probabilities, entropies and values of all steps, in one causal pass."""
+        del key  # nothing here is dropped
         log_probs, hidden = self.log_probs(params, trajectory)
         taken = jnp.where(trajectory.mask, trajectory.action, 0)[..., None]
         return Evaluated(

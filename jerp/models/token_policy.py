@@ -69,6 +69,8 @@ class TokenPolicy:
       value: has a value head, which shares the decoder.
       lora: of adapters beside the decoder, or None. Training leaves alone what it is
         given as `frozen`: `{"decoder": params["decoder"]}` trains the adapters alone.
+        Its dropout is for cloning: what acts drops nothing, and neither does training
+        that compares with what acted.
       capacity: tokens of an episode that are remembered; None for as many as
         `num_steps` steps can have. Beyond it all numbers are NaN.
     """
@@ -170,7 +172,9 @@ class TokenPolicy:
         )
         return TokenMemory(spoken.cache, spoken.position, spoken.last), acted
 
-    def evaluate(self, params: Any, trajectory: Trajectory) -> Evaluated:
+    def evaluate(
+        self, params: Any, trajectory: Trajectory, *, key: Key | None = None
+    ) -> Evaluated:
         """Log-probabilities and entropies `[B, T, L_a]` of all tokens, in one pass.
 
         Zeros in padding; values are of the states in which actions begin.
@@ -178,6 +182,7 @@ class TokenPolicy:
         Args:
           params: of the policy.
           trajectory: with `legal` and tokens; see `with_tokens` for one without.
+          key: consumed, for the dropout of adapters; None drops nothing.
 
         Raises:
           InputError: a trajectory without tokens.
@@ -189,7 +194,7 @@ class TokenPolicy:
             )
         mask = trajectory.mask
         seen, actions = self._seen(trajectory.observation)
-        decoder, variables = Decoder(self.config), self._variables(params)
+        decoder, variables = Decoder(self.config), self._variables(params, key)
         hidden = decision_states(
             variables,
             jnp.where(mask[..., None], seen, 0),
@@ -232,12 +237,14 @@ class TokenPolicy:
             token_mask=generated.reshape(tokens.shape) & mask[..., None],
         )
 
-    def _variables(self, params: Any) -> Any:
+    def _variables(self, params: Any, dropout_key: Key | None = None) -> Any:
         """Of the decoder, and of its adapters where it has some."""
         variables = {"params": params["decoder"]}
         if self.lora is None:
             return variables
-        return with_adapters(variables, params["adapters"], self.lora)
+        return with_adapters(
+            variables, params["adapters"], self.lora, dropout_key=dropout_key
+        )
 
     def _seen(self, observation: Any) -> tuple[Array, Array]:
         """Tokens `[..., L_o]` and actions `[..., A, L_a]`."""

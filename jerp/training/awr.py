@@ -196,7 +196,10 @@ def _fit_value(
         target, _ = _returns_and_values(params, hyper, data, mask)
         return feature, real_rows_first(target, mask)
 
-    def loss_fn(params: Params, rows: tuple[Array, Array], mask: Array) -> LossOutput:
+    def loss_fn(
+        params: Params, rows: tuple[Array, Array], mask: Array, key: Key
+    ) -> LossOutput:
+        del key
         feature, target = rows
         return awr_value_loss(state_values(params, feature), target, mask)
 
@@ -241,9 +244,15 @@ def _fit_policy(
 
 
 def _policy_loss(
-    params: Params, rows: _PolicyRows, mask: Array, *, entropy_weight: ArrayLike
+    params: Params,
+    rows: _PolicyRows,
+    mask: Array,
+    key: Key,
+    *,
+    entropy_weight: ArrayLike,
 ) -> LossOutput:
     """Weighted negative log-likelihood minus the entropy bonus."""
+    del key
     log_prob = log_probs(params, rows.feature, rows.legal)
     taken = jnp.arange(rows.legal.shape[-1])[None] == rows.action[:, None]
     output = weighted_policy_loss(

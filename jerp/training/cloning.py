@@ -39,8 +39,8 @@ def clone_policy(
         L = - mean over decisions of log pi(decision | all before it)
 
     Args:
-      key: consumed.
-      policy: what is trained.
+      key: consumed, by the order of episodes and by dropout.
+      policy: what is trained; it drops what it drops, such as inputs of adapters.
       params: to start from.
       data: valid episodes are learned from, the others are not.
       learning_rate: of Adam.
@@ -58,8 +58,8 @@ def clone_policy(
     order = jnp.argsort(~valid, stable=True)
     rows = jax.tree.map(lambda x: x[order], data)
 
-    def loss_fn(params: Any, rows: Trajectory, mask: Array) -> LossOutput:
-        found = policy.evaluate(params, rows)
+    def loss_fn(params: Any, rows: Trajectory, mask: Array, key: Key) -> LossOutput:
+        found = policy.evaluate(params, rows, key=key)
         decisions = rows.mask & mask[:, None]
         if rows.token_mask is not None:
             decisions = rows.token_mask & decisions[..., None]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from jerp.models.policy import Evaluated, SequencePolicy
 from jerp.trajectory import Trajectory
+from jerp.typing import Key
 
 __all__ = ["beside_frozen"]
 
@@ -34,5 +35,11 @@ class _Beside(NamedTuple):
     policy: SequencePolicy
     frozen: Mapping[str, Any]
 
-    def evaluate(self, params: Mapping[str, Any], trajectory: Trajectory) -> Evaluated:
-        return self.policy.evaluate({**self.frozen, **params}, trajectory)
+    def evaluate(
+        self,
+        params: Mapping[str, Any],
+        trajectory: Trajectory,
+        *,
+        key: Key | None = None,
+    ) -> Evaluated:
+        return self.policy.evaluate({**self.frozen, **params}, trajectory, key=key)

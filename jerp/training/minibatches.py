@@ -25,8 +25,9 @@ __all__ = ["BatchLoss", "minimize", "real_rows_first", "shuffled_rows"]
 
 Tree = TypeVar("Tree")
 
-BatchLoss = Callable[[Any, Any, Array], LossOutput]
-"""`(params, rows [M, ...], mask [M]) -> LossOutput`, a mean over the real rows."""
+BatchLoss = Callable[[Any, Any, Array, Key], LossOutput]
+"""`(params, rows [M, ...], mask [M], key) -> LossOutput`, a mean over the real rows;
+the key is the minibatch's own, for dropout."""
 
 
 def real_rows_first(tree: Tree, mask: Array) -> Tree:
@@ -105,7 +106,9 @@ def minimize(
         num_rows = jax.tree.leaves(rows)[0].shape[0]
         order = shuffled_rows(jax.random.fold_in(key, number), num_rows, count)
         order = jnp.pad(order, (0, -num_rows % batch_size))
-        batch_of = partial(_minibatch, rows, order, count, batch_size=batch_size)
+        # A stream of its own: that of the order has been drawn from.
+        drops = jax.random.fold_in(key, epochs + number)
+        batch_of = partial(_minibatch, drops, rows, order, count, batch_size=batch_size)
         num_batches = -(-count // batch_size)
         return _one_pass(carry, batch_of, num_batches, loss_fn, optimizer)
 
@@ -115,18 +118,25 @@ def minimize(
 
 
 def _minibatch(
-    rows: ArrayTree, order: Array, count: Array, number: Array, *, batch_size: int
-) -> tuple[ArrayTree, Array]:
-    """Rows and mask of one minibatch."""
+    key: Key,
+    rows: ArrayTree,
+    order: Array,
+    count: Array,
+    number: Array,
+    *,
+    batch_size: int,
+) -> tuple[ArrayTree, Array, Key]:
+    """Rows, mask and key of one minibatch."""
     start = number * batch_size
     index = lax.dynamic_slice_in_dim(order, start, batch_size)
     mask = start + jnp.arange(batch_size) < count
-    return jax.tree.map(lambda x: x[index], rows), mask
+    rows = jax.tree.map(lambda x: x[index], rows)
+    return rows, mask, jax.random.fold_in(key, number)
 
 
 def _one_pass(
     carry: tuple,
-    batch_of: Callable[[Array], tuple[ArrayTree, Array]],
+    batch_of: Callable[[Array], tuple[ArrayTree, Array, Key]],
     num_batches: Array,
     loss_fn: BatchLoss,
     optimizer: optax.GradientTransformation,

@@ -35,7 +35,8 @@ class Table:
         logits = jax.random.normal(key, (rows, STEPS, 2))
         return {"logits": logits, "value": jnp.zeros((rows, STEPS))}
 
-    def evaluate(self, params, data):
+    def evaluate(self, params, data, *, key=None):
+        del key
         legal = data.legal | ~data.mask[..., None]
         log_probs = masked_log_softmax(params["logits"][data.seed], legal)
         action = jnp.where(data.mask, data.action, 0)[..., None]

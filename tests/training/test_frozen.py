@@ -90,16 +90,53 @@ def test_gradients_beside_what_is_frozen_are_those_of_the_whole():
     assert beside_frozen(LORA, None) is LORA
 
 
-def test_cloning_moves_adapters_alone():
+def cloned(policy, seed=4):
     decoder, adapters = parts()
     clone = jax.jit(
-        partial(clone_policy, policy=LORA, learning_rate=0.05, epochs=6, batch_size=8)
+        partial(clone_policy, policy=policy, learning_rate=0.05, epochs=6, batch_size=8)
     )
-    params, loss = clone(
-        jax.random.key(4),
+    return clone(
+        jax.random.key(seed),
         params={"adapters": adapters},
         data=shown(),
         frozen={"decoder": decoder},
     )
+
+
+def test_cloning_moves_adapters_alone():
+    params, loss = cloned(LORA)
     assert params.keys() == {"adapters"}
     assert float(loss[-1]) < float(loss[0]) - 0.02
+
+
+DROPPED = replace(LORA, lora=replace(LORA.lora, dropout=0.4))
+
+
+def test_cloning_drops_inputs_of_adapters():
+    """The order of episodes is that of the key in both: what differs is dropped."""
+    plain, dropped = cloned(LORA)[0], cloned(DROPPED)[0]
+    again = cloned(DROPPED)[0]
+    chex.assert_trees_all_equal(again, dropped)
+    change = jax.tree.map(lambda x, y: np.asarray(x - y), plain, dropped)
+    assert norm(change) > 1e-3
+
+
+def test_what_acts_and_learns_by_policy_gradient_drops_nothing():
+    """Without a key dropout is none; the mean of many drops is near that, not it."""
+    decoder, adapters = parts()
+    moved = jax.tree.map(lambda x: x + 0.3, adapters)
+    params, data = {"decoder": decoder, "adapters": moved}, shown()
+
+    @jax.jit
+    def evaluated(keys):
+        def log_prob(key):
+            return DROPPED.evaluate(params, data, key=key).log_prob
+
+        plain = LORA.evaluate(params, data).log_prob
+        return plain, log_prob(None), jax.vmap(log_prob)(keys)
+
+    plain, without, dropped = evaluated(jax.random.split(jax.random.key(6), 64))
+    np.testing.assert_array_equal(without, plain)
+    spread = np.abs(dropped - plain[None])
+    assert spread.max() > 0.05
+    assert np.abs(dropped.mean(axis=0) - plain).max() < spread.max() / 2

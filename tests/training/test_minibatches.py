@@ -45,7 +45,8 @@ def test_orders_are_uniform():
 def test_every_real_row_is_visited_once_an_epoch():
     """With plain gradient descent on a linear loss the parameter sums the rows."""
 
-    def loss_fn(params, rows, mask):
+    def loss_fn(params, rows, mask, key):
+        del key
         total = jnp.sum(jnp.where(mask, rows, 0.0)) * params
         weight = jnp.sum(mask).astype(jnp.float32)
         # A mean over 2 rows a batch, the last one alone: undo it to see sums.
@@ -73,7 +74,8 @@ def test_every_real_row_is_visited_once_an_epoch():
 def test_rows_follow_the_parameters_before_every_epoch():
     """Targets one above the parameter are never reached, but chased."""
 
-    def loss_fn(params, rows, mask):
+    def loss_fn(params, rows, mask, key):
+        del key
         error = jnp.sum(jnp.where(mask, jnp.square(params - rows), 0.0))
         weight = jnp.sum(mask).astype(jnp.float32)
         return LossOutput(loss=WeightedMean(total=error, weight=weight), metrics={})
@@ -90,3 +92,32 @@ def test_rows_follow_the_parameters_before_every_epoch():
     )
     np.testing.assert_allclose(params, 3.0, rtol=1e-6)
     np.testing.assert_allclose(output.loss.value(), [1, 1, 1], rtol=1e-6)
+
+
+def test_every_minibatch_has_a_key_of_its_own():
+    """A sum of uniform numbers, one a minibatch: four different ones, and again so."""
+
+    def loss_fn(params, rows, mask, key):
+        drawn = jax.random.uniform(key)
+        loss = WeightedMean(total=0.0 * params, weight=jnp.ones(()))
+        squares = WeightedMean(total=drawn**2, weight=drawn)
+        return LossOutput(loss, {"drawn": squares})
+
+    def drawn():
+        _, _, output = minimize(
+            jax.random.key(5),
+            jnp.zeros(()),
+            lambda params: jnp.zeros(4),
+            jnp.int32(4),
+            loss_fn=loss_fn,
+            optimizer=optax.sgd(0.5),
+            epochs=2,
+            batch_size=2,
+        )
+        return [np.asarray(x) for x in jax.tree.leaves(output.metrics["drawn"])]
+
+    squares, sums = drawn()
+    np.testing.assert_array_equal(drawn()[1], sums)
+    assert sums[0] != sums[1]
+    # Two equal numbers x, x would have 2 x^2 = (2 x)^2 / 2.
+    assert (squares - sums**2 / 2 > 1e-4).all()
