@@ -14,6 +14,7 @@ from flax import struct
 
 from jerp.advantages.gigpo import gigpo_advantages
 from jerp.advantages.group import group_relative_advantages
+from jerp.objectives.length import overlong_penalty
 from jerp.ops.masked import masked_mean
 from jerp.ops.returns import gae
 from jerp.training.group_settings import GroupConfig, GroupHyper
@@ -41,7 +42,24 @@ class StepAdvantage(struct.PyTreeNode):
 
 
 def penalised_reward(data: Trajectory, hyper: GroupHyper) -> Array:
-    """`[B, T]`: `r - step_penalty - invalid_penalty [action not legal]`, 0 in padding.
+    """What steps brought, less what they are fined.
+
+        r_t - step_penalty - invalid_penalty [action not legal] + [t is last] p(n)
+
+    with `p` the over-long penalty of the episode's length `n`: the tokens that the
+    policy generated, or its steps where it generates none.
+
+    Args:
+      data: `[B, T]` episodes.
+      hyper: see `GroupHyper`.
+
+    Returns:
+      `[B, T]` float32, 0 in padding.
+
+    Deviations: DAPO fines the one reward of an answer; here an episode has many, and
+    the last one is fined.
+
+    Reference: DAPO, arXiv:2503.14476, eq. 13, for the length.
 
     Example:
       >>> from jerp.training.group_settings import GroupHyper
@@ -49,18 +67,35 @@ def penalised_reward(data: Trajectory, hyper: GroupHyper) -> Array:
       >>> steps = SimpleNamespace(
       ...     reward=jnp.array([[0.0, 1.0]]), mask=jnp.ones((1, 2), bool),
       ...     action=jnp.array([[0, 1]]),
-      ...     legal=jnp.array([[[True, True], [True, False]]]),
+      ...     legal=jnp.array([[[True, True], [True, False]]]), token_mask=None,
       ... )
       >>> hyper = GroupHyper(step_penalty=0.25, invalid_penalty=0.5)
       >>> penalised_reward(steps, hyper).tolist()
       [[-0.25, 0.25]]
+      >>> long = GroupHyper(max_length=3.0, length_buffer=2.0)
+      >>> penalised_reward(steps, long).tolist()
+      [[0.0, 0.5]]
     """
     penalty = jnp.asarray(hyper.step_penalty, jnp.float32)
     if data.legal is not None:
         action = jnp.where(data.mask, data.action, 0)[..., None]
         legal = jnp.take_along_axis(data.legal, action, axis=-1)[..., 0]
         penalty = penalty + jnp.where(legal, 0.0, hyper.invalid_penalty)
-    return jnp.where(data.mask, data.reward - penalty, 0.0)
+    reward = jnp.where(data.mask, data.reward - penalty, 0.0)
+    steps = jnp.arange(data.mask.shape[1])[None]
+    last = steps == jnp.sum(data.mask, axis=1, keepdims=True) - 1
+    overlong = overlong_penalty(
+        _lengths(data), max_length=hyper.max_length, buffer=hyper.length_buffer
+    )
+    return reward + jnp.where(last, overlong[:, None], 0.0)
+
+
+def _lengths(data: Trajectory) -> Array:
+    """`[B]` int32: tokens that the policy generated, else steps."""
+    if data.token_mask is None:
+        return jnp.sum(data.mask, axis=1, dtype=jnp.int32)
+    generated = data.token_mask & data.mask[..., None]
+    return jnp.sum(generated, axis=(1, 2), dtype=jnp.int32)
 
 
 def step_advantage(

@@ -7,6 +7,7 @@ are numbers that may be traced, so that learning rates and seeds share a compila
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -89,6 +90,10 @@ class GroupHyper(struct.PyTreeNode):
       value_weight: of the value head's loss.
       step_penalty: taken from every step's reward.
       invalid_penalty: taken besides from a step whose action was not legal.
+      max_length, length_buffer: an episode pays for its length at its last step, from
+        `max_length - length_buffer` on and 1 at most, see `jerp.overlong_penalty`. A
+        length is the tokens that the policy generated in the episode, or its steps
+        where it generates none. The default punishes no length.
     """
 
     learning_rate: ArrayLike = 1e-3
@@ -104,6 +109,8 @@ class GroupHyper(struct.PyTreeNode):
     value_weight: ArrayLike = 0.5
     step_penalty: ArrayLike = 0.0
     invalid_penalty: ArrayLike = 0.0
+    max_length: ArrayLike = math.inf
+    length_buffer: ArrayLike = 1.0
 
 
 ALGORITHMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = (
@@ -113,7 +120,10 @@ ALGORITHMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = (
             "rloo": ({"baseline": "leave_one_out", "scale": "none"}, {}),
             "grpo": ({"aggregation": "sequence_mean_token_mean"}, {}),
             "dr-grpo": ({"scale": "none", "aggregation": "sum_over_constant"}, {}),
-            "dapo": ({"drop_dead": True}, {"clip_high": 0.28}),
+            "dapo": (
+                {"drop_dead": True},
+                {"clip_high": 0.28, "max_length": 20480, "length_buffer": 4096},
+            ),
             "gspo": (
                 {"ratio": "sequence", "aggregation": "sequence_mean_token_mean"},
                 {"clip_low": 3e-4, "clip_high": 4e-4},
@@ -132,8 +142,9 @@ ALGORITHMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = (
 """By name the keywords of `GroupConfig` and of `GroupHyper` that make the algorithm.
 
 REINFORCE, Williams 1992; RLOO, arXiv:2402.14740; GRPO, 2402.03300; Dr.GRPO, 2503.20783
-(give `constant` the longest length); DAPO, 2503.14476; GSPO, 2507.18071; CISPO,
-2506.13585; GiGPO, 2505.10978; PPO, 1707.06347."""
+(give `constant` the longest length); DAPO, 2503.14476 (its limits of length are those
+of long answers: give `max_length` your own, and a fifth of it as buffer); GSPO,
+2507.18071; CISPO, 2506.13585; GiGPO, 2505.10978; PPO, 1707.06347."""
 
 
 def algorithm(
