@@ -14,14 +14,16 @@ from flax import struct
 
 from jerp.advantages.gigpo import gigpo_advantages
 from jerp.advantages.group import group_relative_advantages
+from jerp.errors import ConfigError
 from jerp.objectives.length import overlong_penalty
 from jerp.ops.masked import masked_mean
 from jerp.ops.returns import gae
+from jerp.ops.segments import group_sum
 from jerp.training.group_settings import GroupConfig, GroupHyper
 from jerp.trajectory import Trajectory, valid_episodes
 from jerp.typing import Array
 
-__all__ = ["StepAdvantage", "penalised_reward", "step_advantage"]
+__all__ = ["StepAdvantage", "live_groups", "penalised_reward", "step_advantage"]
 
 
 class StepAdvantage(struct.PyTreeNode):
@@ -31,6 +33,7 @@ class StepAdvantage(struct.PyTreeNode):
       value: `[B, T]` float32, 0 in padding.
       kept: `[B]` bool, episodes that enter the loss.
       target: `[B, T]` float32, of a value head; None without one.
+      dead: `[G]` bool, groups that teach nothing: their returns are all equal.
       metrics: by name a number: `dead_share`, `return_mean`, and of "gigpo" what the
         anchors cover.
     """
@@ -38,6 +41,7 @@ class StepAdvantage(struct.PyTreeNode):
     value: Array
     kept: Array
     target: Array | None
+    dead: Array
     metrics: dict[str, Array]
 
 
@@ -138,7 +142,36 @@ def step_advantage(
     kept = valid & ~dead[data.group_id] if config.drop_dead else valid
     if config.advantage not in ("return", "gae"):
         metrics["dead_share"] = jnp.mean(dead.astype(jnp.float32))
-    return StepAdvantage(steps, kept, target, metrics)
+    return StepAdvantage(steps, kept, target, dead, metrics)
+
+
+def live_groups(config: GroupConfig, hyper: GroupHyper, data: Trajectory) -> Array:
+    """Groups of which something can be learned, what they are fined included.
+
+    Args:
+      config: see `GroupConfig`.
+      hyper: see `GroupHyper`.
+      data: episodes with `group_id` in [0, G).
+
+    Returns:
+      `[G]` bool; a group that nobody answered is not live.
+
+    Raises:
+      ConfigError: an algorithm that compares no groups.
+    """
+    if config.advantage in ("return", "gae"):
+        raise ConfigError(
+            f"advantage: {config.advantage!r} compares no groups: none can be dead; use "
+            "'group', 'gigpo' or 'one_anchor'"
+        )
+    valid = valid_episodes(data)
+    answered = group_sum(
+        valid.astype(jnp.int32),
+        data.group_id,
+        jnp.ones_like(valid),
+        num_groups=config.num_groups,
+    )
+    return (answered > 0) & ~step_advantage(config, hyper, data, None).dead
 
 
 def _by_state(

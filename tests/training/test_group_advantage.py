@@ -4,8 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from jerp.training.group_advantage import penalised_reward, step_advantage
+from jerp.errors import ConfigError
+from jerp.training.group_advantage import (
+    live_groups,
+    penalised_reward,
+    step_advantage,
+)
 from jerp.training.group_settings import GroupConfig, GroupHyper, algorithm
+from jerp.typing import Outcome
 from tests.reference import losses as reference
 from tests.training.episodes import random_trajectory
 
@@ -74,6 +80,25 @@ def test_no_limit_is_no_fine_and_a_fine_of_all_moves_nobody(data):
     np.testing.assert_allclose(fall, -1.0, atol=1e-5)
     some = advantage(config, GroupHyper(max_length=6, length_buffer=5), data, None)
     assert np.abs(np.asarray(some.value) - free.value).max() > 0.05
+
+
+def test_live_groups_are_those_whose_returns_differ(data):
+    """Group 0 has equal returns, nobody answered group 1; fines can tell apart."""
+    first = np.arange(STEPS) == 0
+    flat = np.where(data.group_id[:, None] == 0, first * 2.0, data.reward)
+    lost = np.where(data.group_id == 1, Outcome.INFRASTRUCTURE, data.outcome)
+    data = data.replace(reward=flat.astype(np.float32), outcome=lost.astype(np.int32))
+    live = jax.jit(live_groups, static_argnums=0)
+    assert live(GroupConfig(4), GroupHyper(), data).tolist() == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    fines = GroupHyper(max_length=6, length_buffer=5)
+    assert live(GroupConfig(4), fines, data).tolist() == [True, False, True, True]
+    with pytest.raises(ConfigError, match="'return' compares no groups"):
+        live_groups(GroupConfig(4, advantage="return"), GroupHyper(), data)
 
 
 def test_dapo_has_the_limits_of_its_paper():
