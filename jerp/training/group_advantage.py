@@ -161,7 +161,7 @@ def live_groups(config: GroupConfig, hyper: GroupHyper, data: Trajectory) -> Arr
     """
     if config.advantage in ("return", "gae"):
         raise ConfigError(
-            f"advantage: {config.advantage!r} compares no groups: none can be dead; use "
+            f"advantage: {config.advantage!r} compares no groups: none is dead; use "
             "'group', 'gigpo' or 'one_anchor'"
         )
     valid = valid_episodes(data)
