@@ -53,7 +53,12 @@ class Evaluated(struct.PyTreeNode):
 
 
 class SequencePolicy(Protocol):
-    """A policy over whole episodes; hashable, so that it can be a static argument."""
+    """A policy over whole episodes; hashable, so that it can be a static argument.
+
+    One whose memory is full after a number of steps, whatever is in them, says so in an
+    attribute `max_steps`; a rollout of more is refused. What depends on the episodes is
+    said by log-probabilities that are NaN.
+    """
 
     def start(self, params: Any, batch_size: int) -> Any:
         """The memory of `batch_size` episodes that have not begun."""

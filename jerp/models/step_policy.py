@@ -74,6 +74,11 @@ class StepPolicy:
                 f"'no action yet', got {self.config.vocab_size}; see step_policy"
             )
 
+    @property
+    def max_steps(self) -> int:
+        """The most steps of an episode."""
+        return self.config.context_length
+
     def init(self, key: Key) -> dict[str, Any]:
         """Fresh parameters; `key` is consumed."""
         decoder = Decoder(self.config)
@@ -84,9 +89,10 @@ class StepPolicy:
 
     def start(self, params: Any, batch_size: int) -> StepMemory:
         """The memory of episodes that have not begun."""
-        capacity = self.config.context_length
         return StepMemory(
-            cache=init_cache(self.config, batch_size=batch_size, capacity=capacity),
+            cache=init_cache(
+                self.config, batch_size=batch_size, capacity=self.max_steps
+            ),
             step=jnp.zeros((), jnp.int32),
             last_action=jnp.full(batch_size, self.num_actions, jnp.int32),
         )
@@ -99,7 +105,10 @@ class StepPolicy:
         observation: Array,
         legal: Array,
     ) -> tuple[StepMemory, Acted]:
-        """Draws an action an episode, see `jerp.models.policy.SequencePolicy`."""
+        """Draws an action an episode, see `jerp.models.policy.SequencePolicy`.
+
+        A log-probability is NaN once the memory is full, after `max_steps` steps.
+        """
         chex.assert_rank([observation, legal], 2)
         x = self._inputs(params, observation[:, None], memory.last_action[:, None])
         positions = jnp.broadcast_to(memory.step, x.shape[:2])
@@ -108,6 +117,7 @@ class StepPolicy:
         log_probs = self._log_probs(params, hidden[:, 0], legal)
         action = jax.vmap(jax.random.categorical)(keys, log_probs).astype(jnp.int32)
         taken = jnp.take_along_axis(log_probs, action[:, None], axis=1)[:, 0]
+        taken = jnp.where(memory.step < self.max_steps, taken, jnp.nan)
         memory = StepMemory(cache=cache, step=memory.step + 1, last_action=action)
         return memory, Acted(action=action, log_prob=taken)
 

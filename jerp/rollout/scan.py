@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jerp.envs.base import Environment
+from jerp.errors import ConfigError
 from jerp.models.policy import Acted, SequencePolicy
 from jerp.rollout.episodes import (
     Now,
@@ -62,7 +63,11 @@ def rollout(
       `[B, T]` trajectory with `legal` and `log_prob` (and tokens, of a policy that
       generates), zeros in padding. `task_id` and `group_id` are the task, `seed` is how
       many earlier episodes play it.
+
+    Raises:
+      ConfigError: more steps than the policy can remember.
     """
+    _check_steps(policy, num_steps)
     seat, begun = start_episodes(
         key, env, env_params, batch_size=batch_size, shared_start=shared_start
     )
@@ -79,6 +84,15 @@ def rollout(
     (_, (_, last)), record = lax.scan(body, start, jnp.arange(num_steps))
     record = jax.tree.map(lambda x: x.swapaxes(0, 1), record)
     return finish_episodes(seat, record, last)
+
+
+def _check_steps(policy: Any, num_steps: int) -> None:
+    longest = getattr(policy, "max_steps", num_steps)
+    if num_steps > longest:
+        raise ConfigError(
+            f"num_steps: expected at most {longest}, the steps that the policy "
+            f"remembers, got {num_steps}; play fewer, or make a policy of more"
+        )
 
 
 def batched(policy: PolicyFn | SequencePolicy) -> SequencePolicy:

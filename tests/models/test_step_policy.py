@@ -186,6 +186,24 @@ def test_in_a_rollout_starts_may_be_shared():
     assert (cues(False) != cues(False)[:1]).any()
 
 
+def test_steps_beyond_the_memory_are_refused_or_have_no_numbers():
+    """By a rollout before it begins; by the policy where a loop is the host's."""
+    policy = step_policy((2,), 2, num_steps=1, hidden_size=8, num_layers=1, num_heads=1)
+    tree, tasks = policy.init(jax.random.key(1)), probe_params("matching")
+    world = _CueAsField(Probe())
+    with pytest.raises(ConfigError, match="num_steps: expected at most 1, the steps"):
+        rollout(
+            jax.random.key(0), world, tasks, policy, tree, num_steps=2, batch_size=2
+        )
+    memory, act = policy.start(tree, 2), jax.jit(policy.act)
+    seen, legal, found = jnp.zeros((2, 1), jnp.int32), jnp.ones((2, 2), bool), []
+    for t in range(3):
+        keys = jax.random.split(jax.random.key(t), 2)
+        memory, acted = act(tree, memory, keys, seen, legal)
+        found.append(np.isnan(acted.log_prob).tolist())
+    assert found == [[False, False], [True, True], [True, True]]
+
+
 class _CueAsField:
     """The probe world with its cue as a field."""
 
