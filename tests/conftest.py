@@ -33,7 +33,15 @@ jax.config.update("jax_debug_key_reuse", True)
 # (advantages, compensated sums) or runs for long (models, bridge), programs are
 # optimised as users' are.
 QUICKLY_COMPILED = (
-    *("cli", "envs", "estimators", "experiments", "harness", "objectives"),
+    *(
+        "bridge/test_world_episodes.py",
+        "cli",
+        "envs",
+        "estimators",
+        "experiments",
+        "harness",
+        "objectives",
+    ),
     *("models/test_families.py", "models/test_lora.py", "models/test_step_policy.py"),
     *("ops/test_checks.py", "ops/test_masked.py", "ops/test_segments.py"),
     *("models/test_constrained.py", "models/test_continuation.py"),

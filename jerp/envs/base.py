@@ -17,7 +17,7 @@ from flax import struct
 
 from jerp.typing import Array, ArrayTree, Key
 
-__all__ = ["Environment", "Observation", "TimeStep", "View", "World"]
+__all__ = ["Environment", "Observation", "TimeStep", "View", "World", "WorldText"]
 
 View = Literal["fields", "tokens"]
 
@@ -134,4 +134,23 @@ class World(Environment, Protocol):
 
     def oracle(self, state: Any, params: Any) -> Array:
         """`[]` int32, an action that leads to success from any state that allows it."""
+        ...
+
+
+class WorldText(Protocol):
+    """A world in words, on the host.
+
+    States and parameters are those of one episode, as NumPy arrays.
+    """
+
+    def task(self, state: Any, params: Any) -> str:
+        """What is asked, and what does not change; said once."""
+        ...
+
+    def observation(self, state: Any, params: Any) -> str:
+        """What is seen now."""
+        ...
+
+    def action(self, action: int, params: Any) -> str:
+        """What an action does; no two actions of a task alike."""
         ...

@@ -8,6 +8,7 @@ apart that differ in the second.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +22,13 @@ from jerp.envs.house_things import (
     HouseTask,
 )
 
-__all__ = ["describe", "describe_action", "describe_hand", "describe_task"]
+__all__ = [
+    "HouseText",
+    "describe",
+    "describe_action",
+    "describe_hand",
+    "describe_task",
+]
 
 TASK_TEXTS = {
     HouseTask.PICK: "Put a {kind} in or on a {place}.",
@@ -32,6 +39,29 @@ TASK_TEXTS = {
     HouseTask.PICK_TWO: "Put two {kind}s in or on one {place}.",
 }
 VERB_TEXTS = ("put it down", "open it", "close it", "use it")
+
+
+@dataclass(frozen=True)
+class HouseText:
+    """A `jerp.envs.base.WorldText` of homes of one size; the hand is shown as well."""
+
+    size: HouseSize
+
+    def task(self, state: HouseState, params: HouseParams) -> str:
+        """See `describe_task`."""
+        del state
+        return describe_task(params, size=self.size)
+
+    def observation(self, state: HouseState, params: HouseParams) -> str:
+        """See `describe` and `describe_hand`."""
+        return (
+            f"{describe(state, params, size=self.size)} "
+            f"{describe_hand(state, params, size=self.size)}"
+        )
+
+    def action(self, action: int, params: HouseParams) -> str:
+        """See `describe_action`."""
+        return describe_action(action, params, size=self.size)
 
 
 def describe_task(params: HouseParams, *, size: HouseSize) -> str:

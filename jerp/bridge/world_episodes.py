@@ -1,0 +1,196 @@
+"""Episodes of a pure JAX world, step by step from the host, in words if they are asked.
+
+The arguments, random numbers and result are those of `jerp.rollout.scan.rollout`: with
+the same observations the episodes are the same. Here each step is two compiled calls,
+one of the policy and one of all worlds, and between them a text may be made that no
+compiled program could. It is what real models read; where a world's own fields or
+tokens do, the compiled loop is many times faster.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jerp.bridge.world_text import TextView
+from jerp.envs.base import Environment, TimeStep
+from jerp.errors import InputError
+from jerp.models.policy import Acted, SequencePolicy
+from jerp.rollout.episodes import (
+    Now,
+    Seat,
+    StepRecord,
+    finish_episodes,
+    keys_at,
+    start_episodes,
+    step_episodes,
+)
+from jerp.rollout.scan import batched
+from jerp.trajectory import Trajectory
+from jerp.typing import Array, Key, Outcome, PolicyFn
+
+__all__ = ["Replay", "play_worlds"]
+
+BUCKET = 16
+"""Texts of a batch are padded to this times a power of two: few shapes to compile."""
+
+
+class Replay(NamedTuple):
+    """A `SequencePolicy` that does again what is written: parameters are `[B, T]`.
+
+    With it episodes that were played elsewhere are seen through another view.
+    """
+
+    def start(self, params: Array, batch_size: int) -> Array:
+        """The step number."""
+        return jnp.zeros((), jnp.int32)
+
+    def act(
+        self, params: Array, memory: Array, keys: Key, observation: Any, legal: Array
+    ) -> tuple[Array, Acted]:
+        """The action that comes next, with log-probability 0."""
+        action = params[:, memory]
+        return memory + 1, Acted(action, jnp.zeros(action.shape))
+
+
+def play_worlds(
+    key: Key,
+    env: Environment,
+    env_params: Any,
+    policy: PolicyFn | SequencePolicy,
+    params: Any,
+    *,
+    num_steps: int,
+    batch_size: int,
+    shared_start: bool = False,
+    view: TextView | None = None,
+) -> Trajectory:
+    """Plays `batch_size` episodes of at most `num_steps` steps from the host.
+
+    Args:
+      key: consumed.
+      env: a world.
+      env_params: leaves `[N, ...]`, one row a task.
+      policy: see `rollout`.
+      params: of the policy.
+      num_steps: T.
+      batch_size: B.
+      shared_start: see `rollout`.
+      view: shows states as text; then observations are a dict of `tokens` `[B, T, L_o]`
+        and `actions` `[B, T, A, L_a]`, as `jerp.models.token_policy.TokenPolicy` reads
+        them. None shows what the world shows.
+
+    Returns:
+      See `rollout`; arrays of NumPy. An episode for whose next step the policy's memory
+      is too small ends there, truncated: a log-probability that is NaN says so.
+
+    Raises:
+      InputError: a memory too small for a first step, or too many texts that were cut.
+    """
+    seat, now = _start(
+        key, env, env_params, batch_size=batch_size, shared_start=shared_start
+    )
+    actor = batched(policy)
+    shown = _Shown(view, jax.device_get(seat.tasks))
+    memory, records = actor.start(params, batch_size), []
+    for t in range(num_steps):
+        seen = shown.see(now, first=t == 0)
+        memory, acted = _act(
+            actor, params, memory, seat, shown.cut(seen), now[1].legal, np.int32(t)
+        )
+        acted = jax.device_get(acted)
+        full = np.isnan(acted.log_prob) & ~np.asarray(_ended(now[1]))
+        if full.any():
+            now = _out_of_memory(records, now, full, t)
+        after = _step(env, seat, now, acted.action, np.int32(t))
+        before = now[1].replace(observation=seen)
+        records.append(jax.device_get(StepRecord(before, acted, after[1])))
+        now = after
+        if np.asarray(_ended(now[1])).all():
+            break
+    last = now[1].replace(observation=shown.see(now, first=False))
+    if view is not None:
+        view.check_cuts()
+    records += [_nothing(records[-1], last)] * (num_steps - len(records))
+    record = jax.tree.map(lambda *xs: np.stack(xs, axis=1), *records)
+    return jax.device_get(_finish(seat, record, last))
+
+
+class _Shown:
+    """What the policy is shown of worlds, which say by themselves, or in words."""
+
+    def __init__(self, view: TextView | None, tasks: Any):
+        self.view, self.tasks = view, tasks
+        self.actions = None if view is None else view.actions(tasks)
+
+    def see(self, now: Now, *, first: bool) -> Any:
+        """Observations, padded to their full length."""
+        if self.view is None:
+            return now[1].observation
+        states = jax.device_get(now[0])
+        tokens = self.view.observations(states, self.tasks, first=first)
+        return {"tokens": tokens, "actions": self.actions}
+
+    def cut(self, seen: Any) -> Any:
+        """The same without most of the padding."""
+        if self.view is None:
+            return seen
+        longest = (seen["tokens"] != 0).sum(axis=1).max()
+        size = BUCKET
+        while size < longest:
+            size *= 2
+        return {**seen, "tokens": seen["tokens"][:, :size]}
+
+
+@partial(jax.jit, static_argnames="policy", donate_argnames="memory")
+def _act(
+    policy: SequencePolicy,
+    params: Any,
+    memory: Any,
+    seat: Seat,
+    observation: Any,
+    legal: Array,
+    t: Array,
+) -> tuple[Any, Acted]:
+    keys = keys_at(seat.policy_keys, t)
+    return policy.act(params, memory, keys, observation, legal)
+
+
+_start = jax.jit(start_episodes, static_argnames=("env", "batch_size", "shared_start"))
+_step = jax.jit(step_episodes, static_argnames="env")
+_finish = jax.jit(finish_episodes)
+
+
+def _ended(now: TimeStep) -> Array:
+    return now.terminated | now.truncated
+
+
+def _out_of_memory(
+    records: list[StepRecord], now: Now, full: np.ndarray, t: int
+) -> Now:
+    """Ends episodes with the step before, of which the record is changed."""
+    if t == 0:
+        raise InputError(
+            f"policy: its memory is too small for the first step of {full.sum()} of "
+            f"{full.size} episodes; expected room for a task's text and one action"
+        )
+    *_, (before, acted, after) = records
+    after = after.replace(truncated=after.truncated | full)
+    records[-1] = StepRecord(before, acted, after)
+    state, step = now
+    ended = step.replace(
+        truncated=np.asarray(step.truncated) | full,
+        legal=np.asarray(step.legal) & ~full[:, None],
+        outcome=np.where(full, np.int32(Outcome.TRUNCATED), step.outcome),
+        score=np.where(full, np.float32(0), step.score),
+    )
+    return state, ended
+
+
+def _nothing(record: StepRecord, last: TimeStep) -> StepRecord:
+    """A step in which all episodes had ended."""
+    return StepRecord(jax.device_get(last), record.acted, record.after)

@@ -1,0 +1,156 @@
+"""Worlds as text for a language model: states to tokens, actions to tokens.
+
+An episode reads as a log: what is asked, then by turns what is seen and what was done.
+
+    Put a clean mug in or on a shelf.
+    In the kitchen: fridge, sink, counter.
+    You stand in the hall. Your hand is empty.
+    > go to the fridge
+    You stand at the fridge in the kitchen. It is closed. Your hand is empty.
+    >
+
+Each piece is tokenised by itself and appended to what was read, so that the ids that
+were acted on are the ids that are learned from; nothing is ever tokenised again. An
+action ends with a line break: none is the beginning of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jerp.envs.base import WorldText
+from jerp.errors import ConfigError, InputError
+
+__all__ = ["TextView"]
+
+PROMPT = "\n>"
+"""Between what is seen and what is done."""
+
+
+class TextView:
+    """Shows the states of a world as tokens of a text tokenizer.
+
+    Token 0 is padding, as in `jerp.models.token_policy`: no text may contain it.
+
+    Args:
+      text: the world in words.
+      tokenizer: a `tokenizers.Tokenizer` that adds no special tokens by itself.
+      num_actions: A, of the world.
+      num_observation_tokens: L_o; a text that is longer loses its end, and is counted.
+      num_action_tokens: L_a; a longer action is refused.
+      max_cut_share: the share of observations that may be cut.
+
+    Attributes:
+      num_shown, num_cut: observations so far, and how many of them were cut.
+    """
+
+    def __init__(
+        self,
+        text: WorldText,
+        tokenizer: Any,
+        *,
+        num_actions: int,
+        num_observation_tokens: int,
+        num_action_tokens: int,
+        max_cut_share: float = 0.01,
+    ):
+        self.text = text
+        self.num_actions = num_actions
+        self.num_observation_tokens = num_observation_tokens
+        self.num_action_tokens = num_action_tokens
+        self.max_cut_share = max_cut_share
+        self.num_shown = self.num_cut = 0
+        self._tokenizer = tokenizer
+        self._known: dict[str, list[int]] = {}
+        self._prompt = self._ids(PROMPT)
+        if num_observation_tokens <= len(self._prompt):
+            raise ConfigError(
+                f"num_observation_tokens: expected more than {len(self._prompt)}, the "
+                f"prompt's, got {num_observation_tokens}"
+            )
+
+    def actions(self, tasks: Any) -> np.ndarray:
+        """`[B, A, L_a]` int32: what is written to take each action of each task.
+
+        Args:
+          tasks: parameters of the world, leaves `[B, ...]`.
+
+        Raises:
+          ConfigError: an action that is too long, or two that are the same tokens.
+        """
+        rows = [self._actions_of(task) for task in _rows(tasks)]
+        return np.stack(rows)
+
+    def observations(self, states: Any, tasks: Any, *, first: bool) -> np.ndarray:
+        """`[B, L_o]` int32, padded with 0 at the end.
+
+        Args:
+          states: of the world, leaves `[B, ...]`.
+          tasks: its parameters, leaves `[B, ...]`.
+          first: nothing was read yet: what is asked comes before what is seen.
+        """
+        found = np.zeros((len(_rows(tasks)), self.num_observation_tokens), np.int32)
+        pairs = zip(_rows(states), _rows(tasks), strict=True)
+        for row, (state, task) in enumerate(pairs):
+            said = self.text.observation(state, task)
+            if first:
+                said = f"{self.text.task(state, task)}\n{said}"
+            ids = self._ids(said)
+            room = self.num_observation_tokens - len(self._prompt)
+            self.num_cut += len(ids) > room
+            ids = [*ids[:room], *self._prompt]
+            found[row, : len(ids)] = ids
+        self.num_shown += len(found)
+        return found
+
+    def check_cuts(self) -> None:
+        """Raises `InputError` if too many observations lost their end."""
+        if self.num_cut > self.max_cut_share * self.num_shown:
+            raise InputError(
+                f"num_observation_tokens: {self.num_cut} of {self.num_shown} "
+                f"observations are longer than {self.num_observation_tokens} tokens, "
+                f"expected at most {self.max_cut_share:.0%}; raise it or max_cut_share"
+            )
+
+    def _actions_of(self, task: Any) -> np.ndarray:
+        found = np.zeros((self.num_actions, self.num_action_tokens), np.int32)
+        numbers: dict[tuple[int, ...], int] = {}
+        for action in range(self.num_actions):
+            said = self.text.action(action, task)
+            ids = self._ids(f" {said}\n")
+            if len(ids) > self.num_action_tokens:
+                raise ConfigError(
+                    f"num_action_tokens: expected at least {len(ids)}, for action "
+                    f"{action} ({said!r}), got {self.num_action_tokens}"
+                )
+            other = numbers.setdefault(tuple(ids), action)
+            if other != action:
+                raise ConfigError(
+                    f"text: expected every action in other words, got {said!r} for "
+                    f"{other} and {action}"
+                )
+            found[action, : len(ids)] = ids
+        return found
+
+    def _ids(self, text: str) -> list[int]:
+        """Tokens; a text is tokenised once, as worlds say the same again and again."""
+        if text not in self._known:
+            ids: list[int] = self._tokenizer.encode(text).ids
+            if 0 in ids:
+                raise ConfigError(
+                    f"tokenizer: token 0 stands for padding, and {text!r} contains it "
+                    f"({self._tokenizer.id_to_token(0)!r}); put it in other words"
+                )
+            self._known[text] = ids
+        return self._known[text]
+
+
+def _rows(tree: Any) -> Sequence[Any]:
+    """A tree of `[B, ...]` as `B` trees."""
+    leaves, structure = jax.tree.flatten(tree)
+    leaves = [np.asarray(leaf) for leaf in leaves]
+    return [structure.unflatten([x[i] for x in leaves]) for i in range(len(leaves[0]))]
