@@ -8,13 +8,20 @@ cache has it, and so that padding costs nothing.
 
 from __future__ import annotations
 
+from functools import partial
+
 import chex
 import jax.numpy as jnp
 
-from jerp.models.decoder import Decoder, hidden_states
+from jerp.models.blocked_attention import blocked_causal_mixer
+from jerp.models.decoder import Decoder, causal_mixer, hidden_states
 from jerp.typing import Array, ArrayTree
 
 __all__ = ["decision_states"]
+
+BLOCK = 128
+"""Queries whose scores are in memory together, where an episode is longer than two
+blocks; below that all at once is as small and faster."""
 
 
 def decision_states(
@@ -49,7 +56,9 @@ def decision_states(
     packed = jnp.zeros((batch, capacity), jnp.int32)
     packed = packed.at[jnp.arange(batch)[:, None], place].set(stream, mode="drop")
     positions = jnp.broadcast_to(jnp.arange(capacity)[None], packed.shape)
-    hidden, _ = hidden_states(decoder, params, packed, positions)
+    mixer = partial(blocked_causal_mixer, block=BLOCK)
+    mixer = causal_mixer if capacity <= 2 * BLOCK else mixer
+    hidden, _ = hidden_states(decoder, params, packed, positions, None, mixer)
     before = jnp.pad(count[:, :-1], ((0, 0), (1, 0)))
     before = before.reshape(batch, steps, -1)[..., num_seen:].reshape(batch, -1, 1)
     last = jnp.clip(before - 1, 0, capacity - 1)
