@@ -25,7 +25,12 @@ from jerp.ops.checks import check_count
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key
 
-__all__ = ["LiveGroups", "fill_dead_groups", "play_live_groups"]
+__all__ = [
+    "LiveGroups",
+    "fill_dead_groups",
+    "play_live_groups",
+    "play_live_groups_from_host",
+]
 
 _NEXT_ROUND = 2**31 - 1
 """Folded into the key of a round to give that of the next: no small number, of which
@@ -146,6 +151,39 @@ def play_live_groups(
     zero = jnp.zeros((), jnp.int32)
     last = lax.while_loop(unfinished, another, _Carry(key, data, live, zero, zero))
     return LiveGroups(last.data, last.live, last.rounds, last.dead / live.shape[0])
+
+
+def play_live_groups_from_host(
+    key: Key,
+    play: Callable[[Key], Trajectory],
+    is_live: Callable[[Trajectory], Array],
+    *,
+    max_rounds: int,
+) -> LiveGroups:
+    """As `play_live_groups`, and the same batch, where `play` cannot be traced.
+
+    Args:
+      key: consumed.
+      play: see `play_live_groups`; called once a round.
+      is_live: see `play_live_groups`.
+      max_rounds: see `play_live_groups`.
+
+    Returns:
+      `LiveGroups`.
+
+    Raises:
+      InputError: `max_rounds` below 1.
+    """
+    check_count("max_rounds", max_rounds)
+    data = play(key)
+    live = first = is_live(data)
+    rounds = 1
+    while not jnp.all(live) and rounds < max_rounds:
+        key = jax.random.fold_in(key, _NEXT_ROUND)
+        fresh = play(key)
+        data, live = fill_dead_groups(data, live, fresh, is_live(fresh))
+        rounds += 1
+    return LiveGroups(data, live, jnp.int32(rounds), jnp.mean(~first))
 
 
 class _Carry(NamedTuple):

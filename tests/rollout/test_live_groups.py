@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from jerp.errors import InputError
-from jerp.rollout.live_groups import fill_dead_groups, play_live_groups
+from jerp.rollout.live_groups import (
+    fill_dead_groups,
+    play_live_groups,
+    play_live_groups_from_host,
+)
 from jerp.training.group_advantage import live_groups
 from jerp.training.group_settings import GroupConfig, GroupHyper
 from tests.envs.smoke import random_legal
@@ -101,6 +105,20 @@ def test_rounds_equal_a_loop_over_lists(seed):
     assert int(found.rounds) == number > 1
     assert float(found.dead_share) == np.mean([not live for _, live in rounds[0]])
     np.testing.assert_array_equal(found.data.group_id, episodes().group_id)
+
+
+def test_from_the_host_the_batch_is_the_same():
+    calls, play_one = [], jax.jit(dead_with(0.7))
+
+    def play(key):
+        calls.append(key)
+        return jax.device_get(play_one(key))
+
+    found = play_live_groups_from_host(
+        jax.random.key(1), play, jax.jit(is_live), max_rounds=12
+    )
+    chex.assert_trees_all_equal(found, filled(jax.random.key(1), 0.7, 12))
+    assert len(calls) == int(found.rounds) > 1
 
 
 def test_the_limit_leaves_what_is_dead():
