@@ -29,6 +29,7 @@ from jerp.training.frozen import beside_frozen
 from jerp.training.group_advantage import step_advantage
 from jerp.training.group_settings import GroupConfig, GroupHyper
 from jerp.training.minibatches import shuffled_rows
+from jerp.training.sharding import split_batch
 from jerp.training.state import TrainState
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key
@@ -246,7 +247,8 @@ def _minibatches(key: Key, batch: GroupBatch, config: GroupConfig) -> GroupBatch
     if config.minibatches > 1:
         order = shuffled_rows(key, rows, jnp.int32(rows))
         batch = jax.tree.map(lambda x: x[order], batch)
-    return jax.tree.map(lambda x: x.reshape(*parts, -1, *x.shape[1:]), batch)
+    batch = jax.tree.map(lambda x: x.reshape(*parts, -1, *x.shape[1:]), batch)
+    return split_batch(batch, axis=2)
 
 
 def _decisions(data: Trajectory) -> Array:
