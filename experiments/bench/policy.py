@@ -26,7 +26,7 @@ from jerp.envs.house import house_small
 from jerp.envs.house_tasks import house_tasks
 from jerp.errors import ConfigError
 from jerp.models.step_policy import step_policy
-from jerp.runs.policy.training import PolicyTask, play_groups
+from jerp.runs.policy.groups import PolicyTask, play_groups
 from jerp.training.group import make_group_step
 from jerp.training.group_settings import algorithm
 

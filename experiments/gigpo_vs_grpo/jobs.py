@@ -28,7 +28,8 @@ from jerp.errors import JerpError
 from jerp.models.step_policy import StepPolicy, step_policy
 from jerp.rollout.demonstrations import demonstrations
 from jerp.rollout.scan import rollout
-from jerp.runs.policy.training import PolicyTask, train_policy
+from jerp.runs.policy.groups import PolicyTask
+from jerp.runs.policy.training import train_policy
 from jerp.storage.documents import write_json
 from jerp.storage.tensors import load_tree, save_tree
 from jerp.training.cloning import clone_policy

@@ -4,97 +4,34 @@
     <folder>/checkpoints/           parameters, optimizer, key, counters (Orbax)
     <folder>/nan-batch.safetensors  the episodes that made a loss NaN, if one did
 
-Iterations are played and learned from in one compiled program, a chunk of them a call.
-What iteration i does depends on the key, i and the state alone, so a run of k
-iterations that resumes to n equals one of n, bit for bit.
+Iterations are played and learned from in one compiled program, a chunk of them a call,
+or played from the host, for policies that read text. A run of k iterations that resumes
+to n equals one of n, bit for bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jerp.envs.base import World
 from jerp.errors import ConfigError, TrainingError
-from jerp.models.policy import SequencePolicy
-from jerp.rollout.scan import rollout
+from jerp.runs.policy.groups import Play, PolicyTask
+from jerp.runs.policy.iterations import LEARN, compiled_iterations, host_iterations
 from jerp.runs.policy.warnings import collapse_warnings
 from jerp.storage.checkpoints import Checkpoints
 from jerp.storage.metrics import MetricsLog, Mirror
 from jerp.storage.tensors import save_tree
 from jerp.training.group import make_group_step
-from jerp.training.group_settings import GroupConfig, GroupHyper
+from jerp.training.group_settings import GroupHyper
 from jerp.training.state import TrainState
-from jerp.trajectory import Trajectory
-from jerp.typing import Key, Outcome
+from jerp.typing import Key
 
-__all__ = ["PolicyTask", "play_groups", "train_policy"]
-
-PLAY, CHOOSE, LEARN = range(3)
-"""Streams of random keys of a run."""
-
-
-@dataclass(frozen=True)
-class PolicyTask:
-    """What is trained, in what, how; hashable.
-
-    Attributes:
-      env: the world.
-      policy: the policy.
-      config: of the algorithm; its `num_groups` tasks are drawn an iteration.
-      group_size: episodes of a task that are compared.
-      num_steps: step budget of an episode.
-    """
-
-    env: World
-    policy: SequencePolicy
-    config: GroupConfig
-    group_size: int
-    num_steps: int
-
-    def __post_init__(self):
-        if self.group_size < 2 and self.config.advantage not in ("return", "gae"):
-            raise ConfigError(
-                f"group_size: expected at least 2 episodes to compare, got "
-                f"{self.group_size}"
-            )
-
-
-def play_groups(key: Key, task: PolicyTask, env_params: Any, params: Any) -> Trajectory:
-    """Draws tasks without replacement and plays a group of each; starts are shared.
-
-    Args:
-      key: consumed.
-      task: static.
-      env_params: leaves `[N, ...]`, at least `num_groups` tasks.
-      params: of the policy.
-
-    Returns:
-      `[num_groups * group_size, T]` episodes; `task_id` indexes `env_params`,
-      `group_id` the groups.
-    """
-    choosing, playing = jax.random.split(key)
-    number = jax.tree.leaves(env_params)[0].shape[0]
-    groups = task.config.num_groups
-    chosen = jax.random.choice(choosing, number, (groups,), replace=False)
-    data = rollout(
-        playing,
-        task.env,
-        jax.tree.map(lambda x: x[chosen], env_params),
-        task.policy,
-        params,
-        num_steps=task.num_steps,
-        batch_size=groups * task.group_size,
-        shared_start=True,
-    )
-    return data.replace(task_id=chosen[data.task_id].astype(jnp.int32))
+__all__ = ["train_policy"]
 
 
 def train_policy(
@@ -107,6 +44,7 @@ def train_policy(
     *,
     iterations: int,
     chunk: int = 20,
+    play: Play | None = None,
     reference: Any = None,
     frozen: Mapping[str, Any] | None = None,
     mirrors: Sequence[Mirror] = (),
@@ -123,6 +61,8 @@ def train_policy(
       params: to start from.
       iterations: in all, those of earlier sessions included.
       chunk: iterations between two checkpoints.
+      play: plays episodes from the host, such as `jerp.bridge.world_episodes` with a
+        view of the world as text; None plays them inside the compiled program.
       reference: parameters to stay near to, with `hyper.kl_weight`.
       frozen: entries of the policy's parameters that are not trained and not in
         `params`, such as the decoder beside adapters; no checkpoint holds them.
@@ -146,7 +86,8 @@ def train_policy(
         )
     init, _ = make_group_step(task.config, task.policy)
     state = init(jax.random.fold_in(key, LEARN), hyper, params)
-    run = partial(_iterations, task, key, hyper, env_params, reference, frozen)
+    loop = compiled_iterations if play is None else partial(host_iterations, play)
+    run = partial(loop, task, key, hyper, env_params, reference, frozen)
     with Checkpoints(folder / "checkpoints") as checkpoints:
         done = checkpoints.latest or 0
         if done:
@@ -164,39 +105,6 @@ def train_policy(
             state, done, rows = after, done + size, [*rows, *made]
             on_progress(size)
     return state, collapse_warnings(rows, num_actions=task.env.num_actions)
-
-
-@partial(jax.jit, static_argnames=("task", "size", "keep"))
-def _iterations(
-    task: PolicyTask,
-    key: Key,
-    hyper: GroupHyper,
-    env_params: Any,
-    reference: Any,
-    frozen: Mapping[str, Any] | None,
-    state: TrainState,
-    first: int,
-    *,
-    size: int,
-    keep: bool = False,
-) -> tuple[TrainState, Any]:
-    """`size` iterations from `first` on; with `keep`, the episodes as well."""
-    _, step = make_group_step(task.config, task.policy)
-
-    def one(state: TrainState, number: Any) -> tuple[TrainState, Any]:
-        stream = jax.random.fold_in(jax.random.fold_in(key, PLAY), number)
-        trained: Any = state.params
-        whole = trained if frozen is None else {**frozen, **trained}
-        data = play_groups(stream, task, env_params, whole)
-        state, metrics = step(state, hyper, data, reference, frozen)
-        metrics |= {
-            "success": jnp.mean((data.outcome == Outcome.SUCCESS).astype(jnp.float32)),
-            "score": jnp.mean(data.score),
-            "steps": jnp.mean(jnp.sum(data.mask, axis=1).astype(jnp.float32)),
-        }
-        return state, (metrics, data) if keep else metrics
-
-    return jax.lax.scan(one, state, first + jnp.arange(size))
 
 
 def _rows(metrics: dict[str, np.ndarray], first: int) -> list[dict[str, Any]]:

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jerp.bridge.world_episodes import play_worlds
 from jerp.envs.probes import probe_params
 from jerp.errors import ConfigError, StorageError, TrainingError
-from jerp.runs.policy import training
-from jerp.runs.policy.training import PolicyTask, play_groups, train_policy
+from jerp.runs.policy import iterations
+from jerp.runs.policy.groups import PolicyTask, play_groups
+from jerp.runs.policy.training import train_policy
 from jerp.storage.metrics import read_metrics
 from jerp.storage.tensors import load_tree
 from jerp.training.group_settings import GroupConfig, GroupHyper
@@ -25,11 +27,11 @@ TASKS = jax.tree.map(
 KEY = jax.random.key(0)
 
 
-def trained(folder, iterations, *, task=TASK, hyper=HYPER, tasks=TASKS, **settings):
+def trained(folder, number, *, task=TASK, hyper=HYPER, tasks=TASKS, **settings):
     params = POLICY.init(jax.random.key(1))
     settings = {"chunk": 2, **settings}
     return train_policy(
-        folder, KEY, task, hyper, tasks, params, iterations=iterations, **settings
+        folder, KEY, task, hyper, tasks, params, iterations=number, **settings
     )
 
 
@@ -87,7 +89,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_its_batch(tmp_path, monkeypatc
         data = play_groups(key, task, env_params, params)
         return data.replace(reward=jnp.where(data.mask, jnp.nan, data.reward))
 
-    monkeypatch.setattr(training, "play_groups", broken)
+    monkeypatch.setattr(iterations, "play_groups", broken)
     task = replace(TASK, config=replace(TASK.config, advantage="return"))
     with pytest.raises(TrainingError, match="iteration 0: the loss is nan"):
         trained(tmp_path / "run", 2, task=task)
@@ -124,3 +126,26 @@ def test_another_policy_in_the_same_folder_is_refused(tmp_path):
     del params["decoder"]["final_norm"]
     with pytest.raises(StorageError, match="final_norm"):
         other(params, iterations=4)
+
+
+def test_playing_from_the_host_is_the_same_training(tmp_path):
+    """Also when it is resumed; and what made a loss NaN is kept."""
+    compiled, _ = trained(tmp_path / "compiled", 3)
+    trained(tmp_path / "host", 1, play=play_worlds)
+    stepped, _ = trained(tmp_path / "host", 3, play=play_worlds)
+    for x, y in zip(
+        jax.tree.leaves(compiled.params), jax.tree.leaves(stepped.params), strict=True
+    ):
+        np.testing.assert_allclose(x, y, atol=1e-5)
+    rows = [read_metrics(tmp_path / n / "metrics.jsonl") for n in ("compiled", "host")]
+    assert [r["success"] for r in rows[0]] == [r["success"] for r in rows[1]]
+    assert rows[0][0].keys() == rows[1][0].keys()
+    with pytest.raises(TrainingError, match="iteration 0: the loss is"):
+        trained(
+            tmp_path / "nan",
+            2,
+            play=play_worlds,
+            hyper=HYPER.replace(entropy_weight=jnp.nan),
+        )
+    tree, note = load_tree(tmp_path / "nan" / "nan-batch.safetensors")
+    assert note["iteration"] == 0 and tree["mask"].shape == (16, STEPS)

@@ -1,0 +1,118 @@
+"""Iterations of training: groups are played, and learned from.
+
+Iteration i depends on the key, i and the state alone, wherever its episodes are played:
+inside one compiled program with the update, or from the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jerp.runs.policy.groups import Play, PolicyTask, play_groups
+from jerp.training.group import make_group_step
+from jerp.training.group_settings import GroupHyper
+from jerp.training.state import TrainState
+from jerp.trajectory import Trajectory
+from jerp.typing import Array, Key, Outcome
+
+__all__ = ["LEARN", "compiled_iterations", "host_iterations"]
+
+PLAY, CHOOSE, LEARN = range(3)
+"""Streams of random keys of a run."""
+
+
+@partial(jax.jit, static_argnames=("task", "size", "keep"))
+def compiled_iterations(
+    task: PolicyTask,
+    key: Key,
+    hyper: GroupHyper,
+    env_params: Any,
+    reference: Any,
+    frozen: Mapping[str, Any] | None,
+    state: TrainState,
+    first: int,
+    *,
+    size: int,
+    keep: bool = False,
+) -> tuple[TrainState, Any]:
+    """`size` iterations from `first` on; with `keep`, the episodes as well.
+
+    Returns:
+      The state, and metrics by name, `[size]`; with `keep`, a pair of these and the
+      episodes `[size, B, T, ...]`.
+    """
+
+    def one(state: TrainState, number: Array) -> tuple[TrainState, Any]:
+        data = play_groups(
+            _stream(key, number), task, env_params, _whole(state, frozen)
+        )
+        state, metrics = _learned(task, hyper, reference, frozen, state, data)
+        return state, (metrics, data) if keep else metrics
+
+    return jax.lax.scan(one, state, first + jnp.arange(size))
+
+
+def host_iterations(
+    play: Play,
+    task: PolicyTask,
+    key: Key,
+    hyper: GroupHyper,
+    env_params: Any,
+    reference: Any,
+    frozen: Mapping[str, Any] | None,
+    state: TrainState,
+    first: int,
+    *,
+    size: int,
+    keep: bool = False,
+) -> tuple[TrainState, Any]:
+    """As `compiled_iterations`, with episodes that `play` plays from the host.
+
+    Ends with an iteration whose loss is no number: nothing can be played after it.
+    """
+    found = []
+    for number in range(first, first + size):
+        stream = _stream(key, np.int32(number))
+        data = play_groups(stream, task, env_params, _whole(state, frozen), play=play)
+        state, metrics = _learn(task, hyper, reference, frozen, state, data)
+        found.append((metrics, data) if keep else metrics)
+        if not np.isfinite(metrics["loss"]):
+            break
+    return state, jax.tree.map(lambda *xs: np.stack(jax.device_get(xs)), *found)
+
+
+def _stream(key: Key, number: Any) -> Key:
+    return jax.random.fold_in(jax.random.fold_in(key, PLAY), number)
+
+
+def _whole(state: TrainState, frozen: Mapping[str, Any] | None) -> Any:
+    """What the policy plays with: what is trained, and what is not."""
+    trained: Any = state.params
+    return trained if frozen is None else {**frozen, **trained}
+
+
+def _learned(
+    task: PolicyTask,
+    hyper: GroupHyper,
+    reference: Any,
+    frozen: Mapping[str, Any] | None,
+    state: TrainState,
+    data: Trajectory,
+) -> tuple[TrainState, dict[str, Array]]:
+    """One update, and what its episodes came to."""
+    _, step = make_group_step(task.config, task.policy)
+    state, metrics = step(state, hyper, data, reference, frozen)
+    return state, metrics | {
+        "success": jnp.mean((data.outcome == Outcome.SUCCESS).astype(jnp.float32)),
+        "score": jnp.mean(data.score),
+        "steps": jnp.mean(jnp.sum(data.mask, axis=1).astype(jnp.float32)),
+    }
+
+
+_learn = jax.jit(_learned, static_argnames="task")
