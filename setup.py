@@ -17,6 +17,7 @@ EXTRAS = {
     "mirrors": ["tensorboardX", "wandb"],
     "notebooks": ["ipykernel", "nbformat", "nbclient"],
     "parity": ["torch", "peft"],
+    "sweep": ["submitit>=1.5.4"],
     "dev": [
         "build",
         "hypothesis",
@@ -29,6 +30,7 @@ EXTRAS = {
         "pytest-xdist",
         "ruff",
         "setuptools>=68",
+        "submitit>=1.5.4",
         "wheel",
     ],
 }

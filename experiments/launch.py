@@ -1,19 +1,22 @@
-"""Runs settings by stable id.
+"""Runs settings by stable id in this process, one after another.
 
 python -m experiments.launch harness_control/0 --smoke
 python -m experiments.launch harness_control --shard 1/4      # a quarter of them
 python -m experiments.launch --list
+
+Many processes side by side, or a cluster: `experiments.sweep`.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 
-from experiments.sweep import EXPERIMENTS, select, shard
+from experiments.catalogue import EXPERIMENTS, select
+from experiments.settings import shard
 from jerp.errors import JerpError
 
 __all__ = ["Launch", "main"]
@@ -47,8 +50,7 @@ def main(launch: Launch) -> None:
         return
     for setting in shard(select(launch.name), launch.shard):
         print(f"== {setting.id}")
-        folder = launch.out / setting.id
-        setting.run(replace(setting.config, out=folder, smoke=launch.smoke))
+        setting.run(setting.placed(launch.out, smoke=launch.smoke).config)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 import pytest
 
-from experiments.sweep import EXPERIMENTS, select, shard
+from experiments.catalogue import EXPERIMENTS, select
+from experiments.settings import shard
 from jerp.errors import ConfigError, UnknownNameError
 
 

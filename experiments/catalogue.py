@@ -2,31 +2,20 @@
 
 An experiment is a folder with `config.py` (what runs), `sweep.py` (its settings, a
 tuple that only grows) and `analysis.py` (numbers across runs). Ids are stable for ever.
+`experiments.launch` runs them here, one after another; `experiments.sweep` in many
+processes or on a cluster.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from experiments.gigpo_vs_grpo import main as gigpo_vs_grpo_main
 from experiments.gigpo_vs_grpo import sweep as gigpo_vs_grpo_sweep
 from experiments.harness_control import main as harness_control_main
 from experiments.harness_control import sweep as harness_control_sweep
-from jerp.errors import ConfigError, UnknownNameError
+from experiments.settings import Setting
+from jerp.errors import UnknownNameError
 
-__all__ = ["EXPERIMENTS", "Setting", "select", "shard"]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One setting of one experiment."""
-
-    id: str
-    config: Any
-    run: Callable[[Any], dict[str, Any]]
-
+__all__ = ["EXPERIMENTS", "select"]
 
 EXPERIMENTS: dict[str, tuple[Setting, ...]] = {
     "harness_control": tuple(
@@ -50,14 +39,3 @@ def select(name: str) -> tuple[Setting, ...]:
     if name not in known:
         raise UnknownNameError("setting", name, known)
     return known[name]
-
-
-def shard(settings: tuple[Setting, ...], part: str) -> tuple[Setting, ...]:
-    """Every `n`-th setting from the `i`-th, for `part` = `i/n` with `0 <= i < n`."""
-    try:
-        index, count = (int(x) for x in part.split("/"))
-    except ValueError:
-        raise ConfigError(f"shard: expected i/n such as 0/4, got {part!r}") from None
-    if not 0 <= index < count:
-        raise ConfigError(f"shard: expected 0 <= i < n, got {part!r}")
-    return settings[index::count]

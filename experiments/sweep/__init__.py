@@ -1,0 +1,1 @@
+"""Runs many settings side by side, here or on a cluster: submit, retry, merge."""
