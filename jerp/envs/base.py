@@ -17,9 +17,21 @@ from flax import struct
 
 from jerp.typing import Array, ArrayTree, Key
 
-__all__ = ["Environment", "Observation", "TimeStep", "View", "World", "WorldText"]
+__all__ = [
+    "Environment",
+    "Observation",
+    "Split",
+    "TimeStep",
+    "View",
+    "World",
+    "WorldText",
+]
 
 View = Literal["fields", "tokens"]
+
+Split = Literal["train", "seen", "unseen"]
+"""Of a world's tasks, which share none: "seen" are other tasks of what was trained on,
+"unseen" are tasks of what was not; each world says what that is."""
 
 
 class TimeStep(struct.PyTreeNode):
@@ -59,6 +71,10 @@ class Observation(struct.PyTreeNode):
 
     fields: Array
     tokens: Array
+
+    def shown(self, view: View) -> Array:
+        """The form that a time step holds."""
+        return self.fields if view == "fields" else self.tokens
 
 
 class Environment(Protocol):

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from jerp.envs.base import Observation, TimeStep, View
+from jerp.envs.bits import has_bit
 from jerp.envs.house_oracle import house_oracle
 from jerp.envs.house_state import (
     HouseParams,
     HouseState,
     asked_treatment,
     glance,
-    has_bit,
 )
 from jerp.envs.house_things import (
     CLEAN,
@@ -227,7 +227,7 @@ class House:
         outcome = jnp.where(state.done, Outcome.SUCCESS, Outcome.FAILURE)
         seen = self.observe(state, params)
         return TimeStep(
-            observation=seen.fields if self.observation == "fields" else seen.tokens,
+            observation=seen.shown(self.observation),
             legal=self.admissible(state, params),
             reward=succeeds.astype(jnp.float32),
             terminated=state.done,

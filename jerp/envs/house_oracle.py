@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from jerp.envs.bits import has_bit
 from jerp.envs.house_state import (
     HouseParams,
     HouseState,
     asked_treatment,
     glance,
-    has_bit,
 )
 from jerp.envs.house_things import (
     CLEAN,

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from flax import struct
 from jax import lax
 
+from jerp.envs.bits import has_bit
 from jerp.envs.house_things import CLEAN, COLD, HOT, HouseSize, HouseTask
 from jerp.typing import Array
 
@@ -21,7 +22,6 @@ __all__ = [
     "HouseState",
     "asked_treatment",
     "glance",
-    "has_bit",
 ]
 
 
@@ -85,11 +85,6 @@ class Glance(NamedTuple):
     shut: Array
     within_reach: Array
     seen: Array
-
-
-def has_bit(bits: Array | int, index: Array) -> Array:
-    """Whether each `index` is in the set, bool."""
-    return ((bits >> index) & 1).astype(bool)
 
 
 def asked_treatment(task: Array) -> Array:

@@ -9,12 +9,13 @@ the kept families.
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, get_args
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jerp.envs.base import Split
 from jerp.envs.house_state import HouseParams
 from jerp.envs.house_things import (
     CLEAN,
@@ -29,9 +30,7 @@ from jerp.envs.house_things import (
 from jerp.ops.checks import check_choice, check_count
 from jerp.typing import Array, Key
 
-__all__ = ["Split", "house_tasks"]
-
-Split = Literal["train", "seen", "unseen"]
+__all__ = ["house_tasks"]
 
 USUAL_WEIGHT = 4.0
 """How much likelier an object is in a place that is usual for it than in another."""

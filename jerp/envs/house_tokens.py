@@ -8,7 +8,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
-from jerp.envs.house_state import Glance, HouseParams, HouseState, has_bit
+from jerp.envs.bits import has_bit
+from jerp.envs.house_state import Glance, HouseParams, HouseState
 from jerp.envs.house_things import (
     NUM_VERBS,
     OBJECTS,

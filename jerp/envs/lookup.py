@@ -251,7 +251,7 @@ class Lookup:
         right = state.answered == RIGHT
         outcome = jnp.where(right, Outcome.SUCCESS, Outcome.FAILURE)
         return TimeStep(
-            observation=seen.fields if self.observation == "fields" else seen.tokens,
+            observation=seen.shown(self.observation),
             legal=self.admissible(state, params),
             reward=rewarded.astype(jnp.float32),
             terminated=state.answered > UNANSWERED,

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, get_args
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from jerp.envs.base import Split
 from jerp.errors import ConfigError
 from jerp.ops.checks import check_choice, check_count
 from jerp.typing import Array, Key
@@ -29,11 +30,8 @@ __all__ = [
     "LookupKind",
     "LookupParams",
     "LookupSize",
-    "Split",
     "lookup_tasks",
 ]
-
-Split = Literal["train", "seen", "unseen"]
 
 NUM_GROUPS = 16
 """Entity or value `i` belongs to group `i mod NUM_GROUPS`."""

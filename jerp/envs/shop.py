@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 import jax.numpy as jnp
 
 from jerp.envs.base import Observation, TimeStep, View
+from jerp.envs.bits import has_bit
 from jerp.envs.shop_oracle import searchable, shop_oracle
 from jerp.envs.shop_reward import purchase_reward
-from jerp.envs.shop_state import ShopParams, ShopState, has_bit
+from jerp.envs.shop_state import ShopParams, ShopState
 from jerp.envs.shop_things import (
     BACK,
     COLOURS,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
-from jerp.envs.shop_state import Goal, Items, has_bit
+from jerp.envs.bits import has_bit
+from jerp.envs.shop_state import Goal, Items
 from jerp.envs.shop_things import CATEGORIES, KINDS_A_DEPARTMENT
 from jerp.typing import Array
 

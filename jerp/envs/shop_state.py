@@ -10,7 +10,7 @@ from flax import struct
 
 from jerp.typing import Array
 
-__all__ = ["Goal", "Items", "ShopParams", "ShopState", "has_bit"]
+__all__ = ["Goal", "Items", "ShopParams", "ShopState"]
 
 
 class Items(struct.PyTreeNode):
@@ -79,8 +79,3 @@ class ShopState(struct.PyTreeNode):
     turned: Array
     slot: Array
     chosen: Array
-
-
-def has_bit(bits: Array, index: Array) -> Array:
-    """Whether each `index` is in the set, bool."""
-    return ((bits >> index) & 1).astype(bool)

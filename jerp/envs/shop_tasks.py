@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import combinations
-from typing import Literal, get_args
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jerp.envs.base import Split
+from jerp.envs.bits import has_bit
 from jerp.envs.shop_catalogue import search_results, shop_catalogue
-from jerp.envs.shop_state import Goal, Items, ShopParams, has_bit
+from jerp.envs.shop_state import Goal, Items, ShopParams
 from jerp.envs.shop_things import (
     ATTRIBUTES,
     MAX_WANTED,
@@ -29,9 +31,7 @@ from jerp.errors import InputError
 from jerp.ops.checks import check_choice, check_count
 from jerp.typing import Array, Key
 
-__all__ = ["Split", "shop_tasks", "split_catalogue"]
-
-Split = Literal["train", "seen", "unseen"]
+__all__ = ["shop_tasks", "split_catalogue"]
 
 ASKED = 0.75
 """How likely an instruction is to name the size, and the colour, that is to be had."""

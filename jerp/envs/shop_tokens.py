@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jerp.envs.bits import has_bit
 from jerp.envs.shop_catalogue import asked_attributes
 from jerp.envs.shop_reward import relation
-from jerp.envs.shop_state import Goal, Items, ShopParams, ShopState, has_bit
+from jerp.envs.shop_state import Goal, Items, ShopParams, ShopState
 from jerp.envs.shop_things import (
     ATTRIBUTES,
     CATEGORIES,

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from jerp.envs.base import Observation, TimeStep, View
+from jerp.envs.bits import has_bit
 from jerp.envs.tools_tables import (
     CALLS,
     DONE,
@@ -128,7 +129,7 @@ class Tools:
         table, on = tables(), ~self._ended(state)
         calls, ends = on & (table.api[action] == params.api), on & (action == DONE)
         now = state.values[table.need_variable[action]]
-        holds = ((table.need_values[action] >> now) & 1).astype(bool)
+        holds = has_bit(table.need_values[action], now)
         works = jnp.all(holds)
         changed = table.keep[action] * state.values + table.add[action]
         status = jnp.where(works, OK, table.need_error[action, jnp.argmin(holds)])
@@ -208,7 +209,7 @@ class Tools:
         outcome = jnp.where(success, Outcome.SUCCESS, Outcome.FAILURE)
         seen = self.observe(state, params)
         return TimeStep(
-            observation=seen.fields if self.observation == "fields" else seen.tokens,
+            observation=seen.shown(self.observation),
             legal=self.admissible(state, params),
             reward=rewarded.astype(jnp.float32),
             terminated=done,

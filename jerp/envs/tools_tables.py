@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jerp.envs.bits import has_bit
 from jerp.envs.tools_things import APIS, Api, Call, Need
 from jerp.typing import Array
 
@@ -198,7 +199,7 @@ def next_call(api: Array, values: Array, variable: Array, goal: Array) -> Array:
     call = table.toward[api, variable, values[variable], goal]
     for _ in range(DEPTH):
         now = values[table.need_variable[call]]
-        holds = ((table.need_values[call] >> now) & 1).astype(bool)
+        holds = has_bit(table.need_values[call], now)
         failing = jnp.argmin(holds)
         instead = table.need_call[call, failing, now[failing]]
         call = jnp.where(jnp.all(holds), call, instead)

@@ -10,7 +10,7 @@ Splits share no sequence of requests. One pair of last two requests in four is k
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ import numpy as np
 from flax import struct
 from jax import lax
 
+from jerp.envs.base import Split
 from jerp.envs.tools_tables import (
     NUM_VALUES,
     NUM_VARIABLES,
@@ -28,9 +29,7 @@ from jerp.envs.tools_things import APIS
 from jerp.ops.checks import check_choice, check_count
 from jerp.typing import Array, Key
 
-__all__ = ["NUM_TURNS", "Split", "ToolsParams", "tools_tasks"]
-
-Split = Literal["train", "seen", "unseen"]
+__all__ = ["NUM_TURNS", "ToolsParams", "tools_tasks"]
 
 NUM_TURNS = 3
 MOST_CALLS = 7
