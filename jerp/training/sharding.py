@@ -17,24 +17,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jerp.errors import ConfigError
+from jerp.typing import Array
 
-__all__ = [
-    "AXES",
-    "RULES",
-    "batch_shardings",
-    "describe_layout",
-    "keep_layout",
-    "make_mesh",
-    "replicate",
-    "shard",
-    "split_batch",
-    "state_shardings",
-]
+__all__ = ["AXES", "RULES", "batch_shardings", "describe_layout", "keep_layout"]
+__all__ += ["make_mesh", "replicate", "shard", "split_batch", "state_shardings"]
 
 Tree = TypeVar("Tree")
 
@@ -173,7 +165,7 @@ def shard(mesh: Mesh, state: Tree) -> Tree:
       >>> shard(mesh, {"embedding": np.ones((8, 2))})["embedding"].is_fully_replicated
       True
     """
-    return jax.device_put(state, state_shardings(mesh, state))
+    return jax.tree.map(_put, state, state_shardings(mesh, state))
 
 
 def describe_layout(mesh: Mesh, state: Any) -> str:
@@ -237,6 +229,17 @@ def replicate(tree: Tree) -> Tree:
     if jax.sharding.get_abstract_mesh().empty:
         return tree
     return jax.lax.with_sharding_constraint(tree, P())
+
+
+def _put(x: Any, sharding: NamedSharding) -> Array:
+    """On the devices of a sharding; of several processes, each puts its own."""
+    if sharding.is_fully_addressable or not getattr(x, "is_fully_addressable", True):
+        return jax.device_put(x, sharding)
+    if isinstance(x, Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        data = _put(jax.random.key_data(x), sharding)
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(x))
+    whole = np.asarray(x)
+    return jax.make_array_from_callback(whole.shape, sharding, whole.__getitem__)
 
 
 def _place(mesh: Mesh | AbstractMesh, path: Any, leaf: Any) -> _Placement:

@@ -1,18 +1,16 @@
-"""Runs an iteration on one device and on meshes of eight, and prints how they differ.
+r"""Runs an iteration on one device and on meshes of eight, and prints how they differ.
 
-    python -m tests.training.sharded_program POLICY/DATAxFSDPxTENSOR ...
+    XLA_FLAGS=--xla_force_host_platform_device_count=8 \
+      python -m tests.training.sharded_program POLICY/DATAxFSDPxTENSOR ...
 
 A program of its own, because a process has as many devices as it was started with.
 """
 
 import json
 import math
-import os
 import sys
 from dataclasses import replace
 from functools import cache, partial
-
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 
 import jax
 import jax.numpy as jnp

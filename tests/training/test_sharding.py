@@ -138,9 +138,13 @@ def test_examples():
 
 def differences(*cases):
     program = [sys.executable, "-m", "tests.training.sharded_program", *cases]
-    root = Path(__file__).parents[2]
     done = subprocess.run(
-        program, cwd=root, capture_output=True, text=True, timeout=300, env=os.environ
+        program,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"},
     )
     assert done.returncode == 0, done.stderr
     assert "rematerialization" not in done.stderr, done.stderr
