@@ -16,7 +16,14 @@ from jerp.errors import ConfigError
 from jerp.runs.seeds import check_seed
 from jerp.training.group_settings import GroupConfig, GroupHyper, algorithm
 
-__all__ = ["ARMS", "GigpoConfig", "Sizes"]
+__all__ = [
+    "ARMS",
+    "MODELS",
+    "GigpoConfig",
+    "ReaderSizes",
+    "Sizes",
+    "arm_algorithm",
+]
 
 ARMS = {
     "grpo": "GRPO",
@@ -71,6 +78,60 @@ SIZES = {
 }
 
 
+MODELS = {"smollm2-135m": "smollm2"}
+"""Language models by the name of `--policy`, and their names in the cache."""
+
+
+@dataclass(frozen=True)
+class ReaderSizes:
+    """How much of everything, for a language model that reads the house in words.
+
+    Attributes:
+      arm: the algorithm.
+      iterations: updates.
+      num_groups, group_size: as in `Sizes`.
+      num_steps: step budget; the oracle needs ten at most.
+      num_tokens: of an episode, at most.
+      num_observation_tokens, num_action_tokens: of one observation, one action.
+      rank: of the adapters, which are beside every matrix.
+      demonstrations, noise, epochs: as in `Sizes`.
+      train_tasks: of the split "train".
+      held_out: tasks of the split "seen".
+      samples: episodes a held-out task.
+    """
+
+    arm: str = "gigpo-none"
+    iterations: int = 60
+    num_groups: int = 4
+    group_size: int = 4
+    num_steps: int = 16
+    num_tokens: int = 640
+    num_observation_tokens: int = 112
+    num_action_tokens: int = 8
+    rank: int = 16
+    demonstrations: int = 96
+    noise: float = 0.2
+    epochs: int = 2
+    train_tasks: int = 512
+    held_out: int = 32
+    samples: int = 2
+
+
+READER_SMOKE = ReaderSizes(
+    iterations=2,
+    num_groups=2,
+    group_size=2,
+    num_steps=3,
+    num_tokens=256,
+    rank=2,
+    demonstrations=4,
+    epochs=1,
+    train_tasks=4,
+    held_out=2,
+    samples=2,
+)
+
+
 @dataclass(frozen=True)
 class GigpoConfig:
     """Compares GRPO with GiGPO and its control in a house: trains and reports.
@@ -83,10 +144,14 @@ class GigpoConfig:
       smoke: check the plumbing; numbers mean nothing.
       full: ten seeds, longer, on more tasks.
       seed: root of all random keys; in [0, 2^32).
+      policy: "tiny" compares all arms with a decoder of 0.1 M parameters that reads
+        fields. "smollm2-135m", or the path of a model, trains adapters of a language
+        model that reads the house in words: one arm, one seed, two hours or so.
     """
 
     seeds: int = 5
     workers: int = 2
+    policy: str = "tiny"
     out: Path | None = None
     smoke: bool = False
     full: bool = False
@@ -99,6 +164,11 @@ class GigpoConfig:
                     f"{name}: expected at least 1, got {getattr(self, name)}"
                 )
         check_seed(self.seed)
+        if self.reads and self.full:
+            raise ConfigError(
+                f"full: expected policy 'tiny', which has more of everything, got "
+                f"{self.policy!r}"
+            )
         if self.smoke and self.full:
             raise ConfigError("smoke and full exclude each other; give one of them")
 
@@ -108,6 +178,16 @@ class GigpoConfig:
         return SIZES["smoke" if self.smoke else "full" if self.full else "default"]
 
     @property
+    def reads(self) -> bool:
+        """Whether the policy is a language model that reads text."""
+        return self.policy != "tiny"
+
+    @property
+    def reader_sizes(self) -> ReaderSizes:
+        """Numbers of a language model's run."""
+        return READER_SMOKE if self.smoke else ReaderSizes()
+
+    @property
     def num_seeds(self) -> int:
         """Seeds, twice as many with `full`."""
         return 2 * self.seeds if self.full else self.seeds
@@ -115,13 +195,15 @@ class GigpoConfig:
     @property
     def folder(self) -> Path:
         """The run folder."""
-        scale = "-smoke" if self.smoke else "-full" if self.full else ""
-        return self.out or Path("jerp-runs") / f"gigpo-vs-grpo{scale}"
+        name = f"-{Path(self.policy).stem}" if self.reads else ""
+        name += "-smoke" if self.smoke else "-full" if self.full else ""
+        return self.out or Path("jerp-runs") / f"gigpo-vs-grpo{name}"
 
     @property
     def command(self) -> str:
         """The command that makes this run."""
         words = ["jerp run gigpo-vs-grpo"]
+        words += ["--policy", self.policy] if self.reads else []
         if self.seeds != 5:
             words += ["--seeds", str(self.seeds)]
         if self.seed:
@@ -132,12 +214,14 @@ class GigpoConfig:
         return " ".join(words)
 
 
-def arm_algorithm(name: str, sizes: Sizes) -> tuple[GroupConfig, GroupHyper]:
+def arm_algorithm(
+    name: str, num_groups: int, *, learning_rate: float = 1e-3
+) -> tuple[GroupConfig, GroupHyper]:
     """The algorithm of an arm: the same numbers, and token means, for all."""
     config, hyper = algorithm(
         name,
-        num_groups=sizes.num_groups,
-        learning_rate=1e-3,
+        num_groups=num_groups,
+        learning_rate=learning_rate,
         entropy_weight=0.003,
         discount=0.95,
     )

@@ -11,7 +11,6 @@ A job whose evaluation is there is done; one that was interrupted resumes.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,9 +18,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import monitoring
 
 from experiments.gigpo_vs_grpo.config import ARMS, SIZES, Sizes, arm_algorithm
+from experiments.gigpo_vs_grpo.process_notes import ProcessNotes
 from jerp.envs.house import House, house_small
 from jerp.envs.house_tasks import house_tasks
 from jerp.errors import JerpError
@@ -62,7 +61,7 @@ def run_jobs(
     jobs = jobs_of(phase, num_seeds)
     index, count = part
     first, last = (len(jobs) * i // count for i in (index, index + 1))
-    compiled = _counted_compilations()
+    notes = ProcessNotes()
     for number, arm in jobs[first:last]:
         if is_done(folder, number, arm):
             continue
@@ -73,16 +72,7 @@ def run_jobs(
             _base(where, key, sizes) if arm == "base" else _arm(where, key, sizes, arm)
         )
         found = _evaluate(key, sizes, params)
-        write_json(
-            where / "process.json",
-            {
-                "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-                * (1 if sys.platform == "darwin" else 1024),
-                "compilations": len(compiled),
-                "compile_seconds": sum(compiled),
-            },
-        )
-        compiled.clear()
+        write_json(where / "process.json", notes.taken())
         # Last, because it marks the job as done.
         save_tree(where / "evaluation.safetensors", found, {})
 
@@ -134,7 +124,7 @@ def _base(where: Path, key: Key, sizes: Sizes) -> Any:
 def _arm(where: Path, key: Key, sizes: Sizes, arm: str) -> Any:
     env, policy = _world()
     base, _ = load_tree(where.parent / "base" / "params.safetensors")
-    config, hyper = arm_algorithm(arm, sizes)
+    config, hyper = arm_algorithm(arm, sizes.num_groups)
     state, warnings = train_policy(
         where,
         jax.random.fold_in(key, TRAIN),
@@ -171,18 +161,6 @@ def _played(key: Key, tasks: Any, params: Any, batch_size: int) -> Any:
     return rollout(
         key, env, tasks, policy, params, num_steps=env.horizon, batch_size=batch_size
     )
-
-
-def _counted_compilations() -> list[float]:
-    """Seconds of each compilation from now on."""
-    seconds: list[float] = []
-
-    def note(event: str, duration_secs: float, **kwargs: Any) -> None:
-        if event.endswith("backend_compile_duration"):
-            seconds.append(duration_secs)
-
-    monitoring.register_event_duration_secs_listener(note)
-    return seconds
 
 
 def main(words: list[str]) -> int:

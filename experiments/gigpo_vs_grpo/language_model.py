@@ -1,0 +1,225 @@
+"""A language model in the house: adapters cloned from text, then trained by episodes.
+
+    <run>/base/     adapters.safetensors, adapter/ (PEFT), evaluation.safetensors
+    <run>/trained/  metrics.jsonl, checkpoints/, adapter/, evaluation.safetensors
+
+    python -m experiments.gigpo_vs_grpo.language_model RUN-FOLDER CONFIG-AS-JSON
+
+The model's own matrices stay as they are. It reads what the house says in words and
+writes an admissible action; the ids it read and wrote are the ids it learns from. Each
+part that is there is not done again, and training resumes behind its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.gigpo_vs_grpo.config import MODELS, ReaderSizes, arm_algorithm
+from experiments.gigpo_vs_grpo.process_notes import ProcessNotes
+from jerp.bridge.world_episodes import Replay, play_worlds
+from jerp.bridge.world_text import TextView
+from jerp.envs.house import House, house_small
+from jerp.envs.house_tasks import house_tasks
+from jerp.envs.house_text import HouseText
+from jerp.errors import JerpError
+from jerp.models.lora import LoraConfig, init_adapters
+from jerp.models.token_policy import TokenPolicy
+from jerp.rollout.demonstrations import demonstrations
+from jerp.runs.policy.groups import PolicyTask
+from jerp.runs.policy.training import train_policy
+from jerp.storage.adapters import save_adapters
+from jerp.storage.documents import write_json
+from jerp.storage.tensors import load_tree, save_tree
+from jerp.storage.weights import Weights, load_weights
+from jerp.training.cloning import clone_policy
+from jerp.trajectory import Trajectory
+from jerp.typing import Key
+
+__all__ = ["PARTS", "is_done", "run_reader"]
+
+PARTS = ("base", "trained")
+TASKS, HELD_OUT, DEMONSTRATE, INITIALISE, CLONE, TRAIN, EVALUATE = range(7)
+"""Streams of random keys."""
+
+CLONE_ROWS = 4
+"""Demonstrations an update; as many episodes at once in training."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """All that plays and learns, and does not change.
+
+    Attributes:
+      env: the house.
+      view: it in words.
+      policy: the model, with adapters.
+      decoder: its own matrices.
+    """
+
+    env: House
+    view: TextView
+    policy: TokenPolicy
+    decoder: Any
+
+    def play(self, *arguments: Any, **settings: Any) -> Trajectory:
+        """See `play_worlds`."""
+        return play_worlds(*arguments, view=self.view, **settings)
+
+
+def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None:
+    """Does what is not done yet of a run."""
+    weights = load_weights(MODELS.get(policy, policy))
+    reader, key = _reader(weights, sizes), jax.random.key(seed)
+    notes = ProcessNotes()
+    for part, make in (("base", _clone), ("trained", _train)):
+        if is_done(folder, part):
+            continue
+        where = folder / part
+        where.mkdir(parents=True, exist_ok=True)
+        adapters = make(where, key, reader, sizes)
+        lora = reader.policy.lora
+        assert lora is not None  # _reader gives one
+        save_adapters(where / "adapter", adapters, lora, base_model=weights.name)
+        found = _evaluate(key, reader, sizes, adapters)
+        write_json(
+            where / "process.json",
+            {**notes.taken(), "fingerprint": weights.fingerprint},
+        )
+        # Last, because it marks the part as done.
+        save_tree(where / "evaluation.safetensors", found, {})
+
+
+def is_done(folder: Path, part: str) -> bool:
+    """Whether a part's results are all there."""
+    return (folder / part / "evaluation.safetensors").exists()
+
+
+def _reader(weights: Weights, sizes: ReaderSizes) -> Reader:
+    env = house_small()
+    tokens = (sizes.num_observation_tokens, sizes.num_action_tokens)
+    view = TextView(
+        HouseText(env.size),
+        weights.tokenizer,
+        num_actions=env.num_actions,
+        num_observation_tokens=tokens[0],
+        num_action_tokens=tokens[1],
+    )
+    policy = TokenPolicy(
+        replace(weights.config, remat=True),
+        *tokens,
+        sizes.num_steps,
+        lora=LoraConfig(sizes.rank, 2.0 * sizes.rank, targets=r"layer_\d+/.*"),
+        capacity=sizes.num_tokens,
+    )
+    return Reader(env, view, policy, weights.params["params"])  # pyright: ignore
+
+
+def _tasks(key: Key, reader: Reader, number: int, stream: int, split: str) -> Any:
+    drawn = jax.random.fold_in(key, stream)
+    return house_tasks(drawn, number, size=reader.env.size, split=split)  # pyright: ignore
+
+
+def _clone(where: Path, key: Key, reader: Reader, sizes: ReaderSizes) -> Any:
+    """Adapters that do as a noisy oracle did, having read what there was to read."""
+    path = where / "adapters.safetensors"
+    if path.exists():
+        return jax.tree.map(jnp.asarray, load_tree(path)[0])
+    policy = reader.policy
+    data = _demonstrations(key, reader, sizes)
+    fresh = init_adapters(
+        jax.random.fold_in(key, INITIALISE),
+        policy.config,
+        policy.lora,  # pyright: ignore
+    )
+    clone = partial(
+        clone_policy, policy=policy, epochs=sizes.epochs, batch_size=CLONE_ROWS
+    )
+    params, loss = jax.jit(clone)(
+        jax.random.fold_in(key, CLONE),
+        params={"adapters": fresh},
+        data=data,
+        frozen={"decoder": reader.decoder},
+    )
+    save_tree(path, params["adapters"], {"loss": np.asarray(loss).tolist()})
+    return params["adapters"]
+
+
+def _demonstrations(key: Key, reader: Reader, sizes: ReaderSizes) -> Trajectory:
+    """What the oracle did, played again for the sake of the words."""
+    settings = {"num_steps": sizes.num_steps, "batch_size": sizes.demonstrations}
+    tasks = _tasks(key, reader, sizes.train_tasks, TASKS, "train")
+    show = partial(demonstrations, env=reader.env, noise=sizes.noise, **settings)
+    stream = jax.random.fold_in(key, DEMONSTRATE)
+    done = jax.jit(show)(stream, env_params=tasks)
+    told = reader.play(stream, reader.env, tasks, Replay(), done.action, **settings)
+    return reader.policy.with_tokens(told)
+
+
+def _train(where: Path, key: Key, reader: Reader, sizes: ReaderSizes) -> Any:
+    base, _ = load_tree(where.parent / "base" / "adapters.safetensors")
+    config, hyper = arm_algorithm(sizes.arm, sizes.num_groups, learning_rate=2e-4)
+    rows = sizes.num_groups * sizes.group_size
+    config = replace(config, microbatches=max(rows // CLONE_ROWS, 1))
+    state, warnings = train_policy(
+        where,
+        jax.random.fold_in(key, TRAIN),
+        PolicyTask(
+            reader.env, reader.policy, config, sizes.group_size, sizes.num_steps
+        ),
+        hyper,
+        _tasks(key, reader, sizes.train_tasks, TASKS, "train"),
+        {"adapters": jax.tree.map(jnp.asarray, base)},
+        iterations=sizes.iterations,
+        chunk=1,
+        play=reader.play,
+        frozen={"decoder": reader.decoder},
+    )
+    write_json(where / "warnings.json", {"warnings": warnings})
+    return state.params["adapters"]  # pyright: ignore
+
+
+def _evaluate(
+    key: Key, reader: Reader, sizes: ReaderSizes, adapters: Any
+) -> dict[str, Any]:
+    """Plays held-out tasks, the same ones with the same keys before and after."""
+    data = reader.play(
+        jax.random.fold_in(key, EVALUATE),
+        reader.env,
+        _tasks(key, reader, sizes.held_out, HELD_OUT, "seen"),
+        reader.policy,
+        {"decoder": reader.decoder, "adapters": adapters},
+        num_steps=sizes.num_steps,
+        batch_size=sizes.held_out * sizes.samples,
+    )
+    # Episode b plays task b % N.
+    shape = (sizes.samples, sizes.held_out)
+    return {
+        "outcome": np.asarray(data.outcome).reshape(shape).T,
+        "steps": np.sum(data.mask, axis=1, dtype=np.int32).reshape(shape).T,
+    }
+
+
+def main(words: list[str]) -> int:
+    """See the module's first lines."""
+    folder, config = words
+    settings = json.loads(config)
+    sizes = ReaderSizes(**settings["sizes"])
+    run_reader(Path(folder), settings["policy"], sizes, settings["seed"])
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except JerpError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
