@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jerp.envs.probes import Probe, probe_params
-from jerp.models.policy import Evaluated
+from jerp.models.policy import Acted, Evaluated
 from jerp.models.step_policy import step_policy
 from jerp.ops.masked import categorical_entropy, masked_log_softmax
 from jerp.rollout.scan import rollout
@@ -45,6 +45,41 @@ class Table:
             entropy=categorical_entropy(log_probs),
             value=params["value"][data.seed],
         )
+
+
+@dataclass(frozen=True)
+class CueTable:
+    """Logits and values by cue and step: a policy that can solve every probe."""
+
+    def init(self, key):
+        logits = 0.1 * jax.random.normal(key, (2, STEPS, 2))
+        return {"logits": logits, "value": jnp.zeros((2, STEPS))}
+
+    def start(self, params, batch_size):
+        return ()
+
+    def act(self, params, memory, keys, observation, legal):
+        log_probs = self._log_probs(params, observation, legal)
+        action = jax.vmap(jax.random.categorical)(keys, log_probs).astype(jnp.int32)
+        taken = jnp.take_along_axis(log_probs, action[:, None], axis=1)[:, 0]
+        return memory, Acted(action, taken)
+
+    def evaluate(self, params, data, *, key=None):
+        del key
+        seen = jnp.where(data.mask[..., None], data.observation, 0)
+        log_probs = self._log_probs(params, seen, data.legal)
+        action = jnp.where(data.mask, data.action, 0)[..., None]
+        return Evaluated(
+            log_prob=jnp.take_along_axis(log_probs, action, axis=-1)[..., 0],
+            entropy=categorical_entropy(log_probs),
+            value=params["value"][seen[..., 0], seen[..., 1]],
+        )
+
+    def _log_probs(self, params, seen, legal):
+        # A step after the last is padding: any row will do.
+        step = jnp.minimum(seen[..., 1], STEPS - 1)
+        some = legal | ~jnp.any(legal, axis=-1, keepdims=True)
+        return masked_log_softmax(params["logits"][seen[..., 0], step], some)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Policy-gradient steps: by hand, in parts, whatever is in the padding; they learn."""
+"""Policy-gradient steps: by hand, in parts, and whatever is in the padding."""
 
 import itertools
 from dataclasses import replace
@@ -20,7 +20,7 @@ from jerp.training.group_settings import (
     algorithm,
 )
 from jerp.typing import Outcome
-from tests.training.cue_world import CRITIC, POLICY, Table, play
+from tests.training.cue_world import POLICY, Table, play
 
 HYPER = GroupHyper(learning_rate=0.05)
 CONFIG = GroupConfig(num_groups=4)
@@ -238,41 +238,3 @@ def test_bad_settings_name_themselves():
         GroupConfig(num_groups=4, advantage="return", drop_dead=True)
     with pytest.raises(UnknownNameError, match="gigpo"):
         algorithm("gigp0", num_groups=4)
-
-
-def success_after(name, kind, *, seed=0, iterations=40, **hyper):
-    """Share of episodes rewarded once trained, 64 an iteration in groups of 8."""
-    policy = CRITIC if name == "ppo" else POLICY
-    config, hyper = algorithm(name, num_groups=8, learning_rate=0.02, **hyper)
-    init, step = make_group_step(config, policy)
-
-    @jax.jit
-    def trained(key):
-        start, train, playing = jax.random.split(key, 3)
-        state = init(train, hyper, policy.init(start))
-
-        def iteration(state, number):
-            play_key = jax.random.fold_in(playing, number)
-            data = play(
-                play_key, state.params, policy=policy, kind=kind, groups=8, size=8
-            )
-            state, _ = step(state, hyper, data)
-            return state, data.reward.sum(axis=1).mean()
-
-        return jax.lax.scan(iteration, state, jnp.arange(iterations))[1]
-
-    return np.asarray(trained(jax.random.key(seed)))
-
-
-def test_group_relative_learning_matches_a_cue():
-    curve = success_after("grpo", "matching")
-    assert curve[0] < 0.7
-    assert curve[-5:].mean() > 0.95
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["action", "matching", "delayed"])
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_algorithm_solves_every_probe(name, kind):
-    curve = success_after(name, kind, iterations=120)
-    assert curve[-10:].mean() > 0.9, curve[-10:]
