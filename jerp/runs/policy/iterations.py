@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jerp.runs.policy.groups import Play, PolicyTask, play_groups
+from jerp.runs.policy.groups import Play, PolicyTask, play_batch
 from jerp.training.group import make_group_step
 from jerp.training.group_settings import GroupHyper
 from jerp.training.state import TrainState
@@ -49,10 +49,11 @@ def compiled_iterations(
     """
 
     def one(state: TrainState, number: Array) -> tuple[TrainState, Any]:
-        data = play_groups(
-            _stream(key, number), task, env_params, _whole(state, frozen)
+        data, played = play_batch(
+            _stream(key, number), task, hyper, env_params, _whole(state, frozen)
         )
         state, metrics = _learned(task, hyper, reference, frozen, state, data)
+        metrics |= played
         return state, (metrics, data) if keep else metrics
 
     return jax.lax.scan(one, state, first + jnp.arange(size))
@@ -79,8 +80,10 @@ def host_iterations(
     found = []
     for number in range(first, first + size):
         stream = _stream(key, np.int32(number))
-        data = play_groups(stream, task, env_params, _whole(state, frozen), play=play)
+        whole = _whole(state, frozen)
+        data, played = play_batch(stream, task, hyper, env_params, whole, play=play)
         state, metrics = _learn(task, hyper, reference, frozen, state, data)
+        metrics |= played
         found.append((metrics, data) if keep else metrics)
         if not np.isfinite(metrics["loss"]):
             break

@@ -11,7 +11,7 @@ import pytest
 from jerp.bridge.world_episodes import play_worlds
 from jerp.envs.probes import probe_params
 from jerp.errors import ConfigError, StorageError, TrainingError
-from jerp.runs.policy import iterations
+from jerp.runs.policy import groups
 from jerp.runs.policy.groups import PolicyTask, play_groups
 from jerp.runs.policy.training import train_policy
 from jerp.storage.metrics import read_metrics
@@ -85,11 +85,11 @@ def test_groups_are_of_distinct_tasks_and_start_alike():
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_its_batch(tmp_path, monkeypatch):
-    def broken(key, task, env_params, params):
-        data = play_groups(key, task, env_params, params)
+    def broken(key, task, env_params, params, play):
+        data = play_groups(key, task, env_params, params, play=play)
         return data.replace(reward=jnp.where(data.mask, jnp.nan, data.reward))
 
-    monkeypatch.setattr(iterations, "play_groups", broken)
+    monkeypatch.setattr(groups, "play_groups", broken)
     task = replace(TASK, config=replace(TASK.config, advantage="return"))
     with pytest.raises(TrainingError, match="iteration 0: the loss is nan"):
         trained(tmp_path / "run", 2, task=task)
