@@ -7,10 +7,6 @@ and a folder a seed and arm, with metrics, checkpoints and what was played.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,13 +19,14 @@ import jerp
 from experiments.gigpo_vs_grpo.analysis import analyse, curves
 from experiments.gigpo_vs_grpo.config import ARMS, GigpoConfig
 from experiments.gigpo_vs_grpo.jobs import PHASES, is_done, jobs_of
+from experiments.gigpo_vs_grpo.language_model_run import run_language_model
+from experiments.gigpo_vs_grpo.processes import run_together
 from experiments.gigpo_vs_grpo.report import (
     document,
     share_sentence,
     terminal_table,
     write_figures,
 )
-from jerp.errors import TrainingError
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
 from jerp.storage.documents import defined, write_json
@@ -44,6 +41,8 @@ ANALYSIS = 1_000_000
 def run(config: GigpoConfig, *, console: Console | None = None) -> dict[str, Any]:
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
+    if config.reads:
+        return run_language_model(config, console)
     seeds = [*range(config.num_seeds)]
     with open_run(config.folder, _identity(config), seeds=seeds):
         with progress_bars(console) as progress:
@@ -85,41 +84,16 @@ def _in_processes(config: GigpoConfig, phase: str, progress: Progress) -> None:
     progress.update(bar, completed=_done(folder, jobs, each))
     if all(is_done(folder, *job) for job in jobs):
         return
-    # The arms of a phase share compiled programs across its processes.
-    cache = {"JAX_COMPILATION_CACHE_DIR": str(folder / "compiled")}
-    environment = {**os.environ, **cache, "JAX_PLATFORMS": jax.default_backend()}
-    root = str(Path(jerp.__file__).parents[1])
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
-    workers = [
-        subprocess.Popen(
-            [
-                *(sys.executable, "-m", "experiments.gigpo_vs_grpo.jobs", str(folder)),
-                *(f"{i}/{config.workers}", json.dumps(settings), phase),
-            ],
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    arguments = [
+        [str(folder), f"{i}/{config.workers}", json.dumps(settings), phase]
         for i in range(config.workers)
     ]
-    try:
-        while any(worker.poll() is None for worker in workers):
-            progress.update(bar, completed=_done(folder, jobs, each))
-            time.sleep(0.5)
-        progress.update(bar, completed=_done(folder, jobs, each))
-    finally:
-        for worker in workers:
-            worker.terminate()
-    for worker in workers:
-        _, said = worker.communicate()
-        if worker.returncode:
-            last = (said or "").strip().splitlines()[-1:] or ["no message"]
-            raise TrainingError(
-                f"a process of phase {phase!r} ended with {worker.returncode}: "
-                f"{last[0].removeprefix('error: ')}; the same command resumes"
-            )
+    run_together(
+        "experiments.gigpo_vs_grpo.jobs",
+        arguments,
+        folder,
+        lambda: progress.update(bar, completed=_done(folder, jobs, each)),
+    )
 
 
 def _done(folder: Path, jobs: list[tuple[int, str]], each: int) -> int:

@@ -1,0 +1,147 @@
+"""A language model in the house: numbers of made-up parts; and a small one, really."""
+
+import io
+import json
+
+import jax
+import numpy as np
+import pytest
+from rich.console import Console
+
+from experiments.gigpo_vs_grpo import language_model_run
+from experiments.gigpo_vs_grpo.config import GigpoConfig
+from experiments.gigpo_vs_grpo.main import run
+from jerp.envs.house import house_small
+from jerp.envs.house_tasks import house_tasks
+from jerp.envs.house_text import TASK_TEXTS, HouseText
+from jerp.envs.house_things import OBJECTS, PLACES, ROOMS, HouseTask
+from jerp.errors import ConfigError, TrainingError
+from jerp.models.presets import tiny_decoder
+from jerp.storage.adapters import load_adapters
+from jerp.storage.documents import write_json
+from jerp.storage.export import export_folder
+from jerp.storage.tensors import save_tree
+from tests.bridge.words import word_tokenizer
+from tests.models.tiny import random_params
+
+SOLVED = {"base": 1, "trained": 3}
+"""Made up: solved tasks of 4 by part."""
+
+
+def quiet():
+    return Console(file=io.StringIO(), width=100)
+
+
+def made_up(folder):
+    """Parts that are done."""
+    for part, solved in SOLVED.items():
+        where = folder / part
+        where.mkdir()
+        outcome = np.tile(np.arange(4)[:, None] < solved, (1, 2)).astype(np.int32)
+        found = {"outcome": outcome, "steps": np.full((4, 2), 6, np.int32)}
+        save_tree(where / "evaluation.safetensors", found, {})
+        process = {"peak_memory_bytes": 2**20, "compilations": 3}
+        write_json(where / "process.json", {**process, "compile_seconds": 1.5})
+    save_tree(
+        folder / "base" / "adapters.safetensors",
+        {"a": np.zeros(2, np.float32)},
+        {"loss": [0.5, 0.25]},
+    )
+    row = {"loss": 0.0, "entropy": 0.25, "dead_share": 0.5, "anchor_size_mean": 2.0}
+    rows = [
+        {"step": i, **row, "success": i / 10, "sampler_gap": 1e-5} for i in range(11)
+    ]
+    text = "".join(json.dumps(r) + "\n" for r in rows)
+    (folder / "trained" / "metrics.jsonl").write_text(text)
+    write_json(folder / "trained" / "warnings.json", {"warnings": ["it went"]})
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A run whose process made the parts up."""
+    folder = tmp_path_factory.mktemp("reader") / "run"
+    config = GigpoConfig(smoke=True, policy="smollm2-135m", out=folder)
+    text = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            language_model_run, "run_together", lambda *_, **__: made_up(folder)
+        )
+        results = run(config, console=Console(file=text, width=100))
+    return config, results, text.getvalue()
+
+
+def test_numbers_are_those_of_the_parts(done):
+    _, results, _ = done
+    assert results["parts"]["base"]["success"]["point"] == pytest.approx(0.25)
+    assert results["parts"]["trained"]["success"]["point"] == pytest.approx(0.75)
+    assert results["difference"]["point"] == pytest.approx(0.5)
+    assert results["curve"] == pytest.approx(np.arange(11) / 10)
+    assert results["at_the_end"]["success"] == pytest.approx(
+        np.arange(1, 11).mean() / 10
+    )
+    assert results["cloning_loss"] == [0.5, 0.25]
+
+
+def test_report_figure_and_table_are_written(done):
+    config, results, text = done
+    report = (config.folder / "report.md").read_text()
+    for said in (report, text):
+        assert "trained - cloned" in said and "+.50 [" in said
+    assert "numbers mean nothing" in report and "by epoch: .500, .250" in report
+    assert "note: it went" in text and "- it went" in report
+    assert (config.folder / "figures" / "curve.png").stat().st_size > 5_000
+    again = quiet()
+    assert run(config, console=again) == results  # without a process
+
+
+def test_another_model_in_the_same_folder_is_refused(done):
+    config, _, _ = done
+    with pytest.raises(ConfigError, match="policy"):
+        run(GigpoConfig(smoke=True, policy="other", out=config.out), console=quiet())
+
+
+def test_settings():
+    assert GigpoConfig(policy="models/a.gguf").folder.name == "gigpo-vs-grpo-a"
+    assert "--policy smollm2-135m" in GigpoConfig(policy="smollm2-135m").command
+    with pytest.raises(ConfigError, match="full: expected policy 'tiny'"):
+        GigpoConfig(policy="smollm2-135m", full=True)
+
+
+def house_words():
+    """A tokenizer of all that the house can say."""
+    house = house_small()
+    text = HouseText(house.size)
+    tasks = house_tasks(jax.random.key(0), 1, size=house.size)
+    row = jax.tree.map(lambda x: np.asarray(x)[0], tasks)
+    names = [thing.name for thing in (*OBJECTS, *PLACES)]
+    asked = [TASK_TEXTS[t].format(kind=n, place="x") for t in HouseTask for n in names]
+    return word_tokenizer(
+        *asked,
+        *(f"{name} In the {room}: 1 2 3 4," for name in names for room in ROOMS),
+        *(text.action(a, row) for a in range(house.num_actions)),
+        "You stand in the hall at. Your hand is empty. It is closed open. You see:",
+        "nothing hold hot cold clean and (2) (3)",
+    )
+
+
+@pytest.mark.slow
+def test_a_small_model_is_cloned_and_trained(tmp_path):
+    tokenizer = house_words()
+    config = tiny_decoder(tokenizer.get_vocab_size(), context_length=256)
+    folder = export_folder(
+        tmp_path / "model", config, random_params(0, config), tokenizer
+    )
+    settings = GigpoConfig(policy=str(folder), smoke=True, out=tmp_path / "run")
+    results = run(settings, console=quiet())
+    assert len(results["curve"]) == 2 and results["sampler_gap"] < 1e-4
+    assert results["parts"]["trained"]["compilations"] > 0
+    lora, adapters = load_adapters(tmp_path / "run" / "trained" / "adapter", config)
+    assert lora.rank == 2 and len(adapters) == config.num_layers
+    assert run(settings, console=quiet()) == results
+
+
+@pytest.mark.slow
+def test_a_model_that_is_not_there_ends_with_what_to_do(tmp_path):
+    settings = GigpoConfig(policy="no-such-model", smoke=True, out=tmp_path / "run")
+    with pytest.raises(TrainingError, match="no-such-model"):
+        run(settings, console=quiet())
