@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.gigpo_vs_grpo.config import ARMS, GigpoConfig
-from experiments.gigpo_vs_grpo.jobs import SPLITS, read_evaluation
+from experiments.gigpo_vs_grpo.config import GigpoConfig
+from experiments.gigpo_vs_grpo.jobs import SPLITS, Job, read_evaluation
+from experiments.gigpo_vs_grpo.worlds import WORLDS
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.estimators.resampling import weighted_mean
 from jerp.estimators.significance import sign_test
@@ -23,7 +24,6 @@ from jerp.typing import Array, Key, Outcome
 
 __all__ = ["analyse", "curves"]
 
-HORIZONS = (10, 20, 30)
 LAST = 20
 """Iterations at the end whose training success a table gives."""
 
@@ -32,16 +32,37 @@ Rates = dict[str, dict[str, np.ndarray]]
 
 
 def analyse(key: Key, config: GigpoConfig) -> dict[str, Any]:
-    """All numbers of `results.json` but sizes and versions.
+    """All numbers of `results.json` but sizes and versions, by world.
 
     Args:
       key: consumed.
       config: of a run whose jobs are done.
     """
-    folder, seeds = config.folder, range(config.num_seeds)
+    worlds = config.sizes.worlds
+    # The first world's numbers do not depend on whether there are others.
+    keys = [key, *(jax.random.fold_in(key, i) for i in range(1, len(worlds)))]
+    return {
+        "worlds": {
+            world: _analyse_world(stream, config, world)
+            for stream, world in zip(keys, worlds, strict=True)
+        }
+    }
+
+
+def curves(config: GigpoConfig, world: str) -> dict[str, np.ndarray]:
+    """Training success `[seeds, iterations]` by arm."""
+    return {
+        arm: np.asarray(
+            [[row["success"] for row in rows] for rows in _metrics(config, world, arm)]
+        )
+        for arm in config.sizes.arms
+    }
+
+
+def _analyse_world(key: Key, config: GigpoConfig, world: str) -> dict[str, Any]:
     played = {
-        arm: [read_evaluation(folder / f"seed-{s}" / arm) for s in seeds]
-        for arm in ("base", *ARMS)
+        arm: [read_evaluation(path) for path in _folders(config, world, arm)]
+        for arm in ("base", *config.sizes.arms)
     }
     rates: Rates = {
         arm: {
@@ -57,8 +78,8 @@ def analyse(key: Key, config: GigpoConfig) -> dict[str, Any]:
         "arms": {
             arm: {
                 "splits": {s: _split(streams, rates, arm, s) for s in SPLITS},
-                "surface": _surface(played[arm]),
-                **_process(folder, arm, config.num_seeds),
+                "surface": _surface(played[arm], WORLDS[world]),
+                **_process(config, world, arm),
             }
             for arm in rates
         },
@@ -66,21 +87,18 @@ def analyse(key: Key, config: GigpoConfig) -> dict[str, Any]:
     }
 
 
-def curves(folder: Path, num_seeds: int) -> dict[str, np.ndarray]:
-    """Training success `[seeds, iterations]` by arm."""
-    return {
-        arm: np.asarray(
-            [
-                [row["success"] for row in _metrics(folder, seed, arm)]
-                for seed in range(num_seeds)
-            ]
-        )
-        for arm in ARMS
-    }
+def _folders(config: GigpoConfig, world: str, arm: str) -> list[Path]:
+    """Of the jobs of all seeds."""
+    return [
+        Job(world, arm, seed).folder(config.folder) for seed in range(config.num_seeds)
+    ]
 
 
-def _metrics(folder: Path, seed: int, arm: str) -> list[dict[str, Any]]:
-    return read_metrics(folder / f"seed-{seed}" / arm / "metrics.jsonl")
+def _metrics(config: GigpoConfig, world: str, arm: str) -> list[list[dict[str, Any]]]:
+    """Rows by seed."""
+    return [
+        read_metrics(path / "metrics.jsonl") for path in _folders(config, world, arm)
+    ]
 
 
 def _split(streams: Any, rates: Rates, arm: str, split: str) -> dict[str, Any]:
@@ -117,22 +135,22 @@ def _share(values: Array, weight: Array) -> Array:
     return jnp.where(gain > 0, (control - grpo) / jnp.where(gain > 0, gain, 1), jnp.nan)
 
 
-def _surface(found: list[dict[str, Any]]) -> dict[str, Any]:
+def _surface(found: list[dict[str, Any]], horizons: tuple[int, ...]) -> dict[str, Any]:
     """Mean PASS@(k, T) over the seen tasks of all seeds."""
     outcome = np.concatenate([e["seen"]["outcome"] for e in found])
     steps = np.concatenate([e["seen"]["steps"] for e in found]).astype(np.float32)
     ks = tuple(k for k in (1, 2, 4, 8, 16) if k <= outcome.shape[1])
-    surface = pass_at_k_t(steps, outcome, ks=ks, horizons=HORIZONS, announced=False)
+    surface = pass_at_k_t(steps, outcome, ks=ks, horizons=horizons, announced=False)
     return {
         "ks": list(ks),
-        "horizons": list(HORIZONS),
+        "horizons": list(horizons),
         "estimate": np.asarray(surface.estimate).mean(axis=0).tolist(),
     }
 
 
-def _process(folder: Path, arm: str, num_seeds: int) -> dict[str, Any]:
+def _process(config: GigpoConfig, world: str, arm: str) -> dict[str, Any]:
     """What it took, and what its metrics say of the end of training."""
-    folders = [folder / f"seed-{seed}" / arm for seed in range(num_seeds)]
+    folders = _folders(config, world, arm)
     notes = [read_json(path / "process.json") for path in folders]
     numbers: dict[str, Any] = {
         "peak_memory_bytes": max(note["peak_memory_bytes"] for note in notes),
@@ -142,12 +160,10 @@ def _process(folder: Path, arm: str, num_seeds: int) -> dict[str, Any]:
     if arm == "base":
         losses = [load_tree(path / "params.safetensors")[1]["loss"] for path in folders]
         return numbers | {"cloning_loss": float(np.mean(losses))}
-    rows = [row for seed in range(num_seeds) for row in _metrics(folder, seed, arm)]
-    last = [
-        row for seed in range(num_seeds) for row in _metrics(folder, seed, arm)[-LAST:]
-    ]
+    by_seed = _metrics(config, world, arm)
+    last = [row for rows in by_seed for row in rows[-LAST:]]
     return numbers | {
-        "sampler_gap": max(row["sampler_gap"] for row in rows),
+        "sampler_gap": max(row["sampler_gap"] for rows in by_seed for row in rows),
         "at_the_end": {
             name: float(np.mean([row[name] for row in last]))
             for name in ("success", "entropy", "dead_share", "anchor_size_mean")

@@ -19,6 +19,7 @@ from jerp.training.group_settings import GroupConfig, GroupHyper, algorithm
 __all__ = [
     "ARMS",
     "MODELS",
+    "MORE_ARMS",
     "GigpoConfig",
     "ReaderSizes",
     "Sizes",
@@ -33,6 +34,9 @@ ARMS = {
     "rloo": "RLOO",
 }
 """Arms and their names in tables."""
+
+MORE_ARMS = {**ARMS, "ppo": "PPO"}
+"""Those of `--full`."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Sizes:
       demonstrations: episodes of the noisy oracle that the base is cloned from.
       noise: share of the oracle's steps that are random.
       epochs: of cloning.
+      arms: that are compared.
+      worlds: in which they are.
     """
 
     iterations: int = 400
@@ -60,6 +66,8 @@ class Sizes:
     demonstrations: int = 300
     noise: float = 0.4
     epochs: int = 25
+    arms: tuple[str, ...] = tuple(ARMS)
+    worlds: tuple[str, ...] = ("house",)
 
 
 SIZES = {
@@ -74,7 +82,13 @@ SIZES = {
         demonstrations=16,
         epochs=2,
     ),
-    "full": Sizes(iterations=600, held_out=1024, samples=16),
+    "full": Sizes(
+        iterations=600,
+        held_out=1024,
+        samples=16,
+        arms=tuple(MORE_ARMS),
+        worlds=("house", "shop"),
+    ),
 }
 
 
@@ -142,7 +156,7 @@ class GigpoConfig:
       out: run folder; None gives `jerp-runs/gigpo-vs-grpo`. The same command in the
         same folder resumes.
       smoke: check the plumbing; numbers mean nothing.
-      full: ten seeds, longer, on more tasks.
+      full: ten seeds, PPO and a shop too, longer, on more tasks.
       seed: root of all random keys; in [0, 2^32).
       policy: "tiny" compares all arms with a decoder of 0.1 M parameters that reads
         fields. "smollm2-135m", or the path of a model, trains adapters of a language
@@ -173,9 +187,14 @@ class GigpoConfig:
             raise ConfigError("smoke and full exclude each other; give one of them")
 
     @property
+    def scale(self) -> str:
+        """Which of `SIZES`."""
+        return "smoke" if self.smoke else "full" if self.full else "default"
+
+    @property
     def sizes(self) -> Sizes:
         """Numbers of tasks, episodes and iterations."""
-        return SIZES["smoke" if self.smoke else "full" if self.full else "default"]
+        return SIZES[self.scale]
 
     @property
     def reads(self) -> bool:

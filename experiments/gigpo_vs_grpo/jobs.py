@@ -1,7 +1,7 @@
 """What one process does: clone a base, train an arm from it, evaluate either.
 
-    <run>/seed-0/base/   params.safetensors, evaluation.safetensors
-    <run>/seed-0/grpo/   metrics.jsonl, checkpoints/, evaluation.safetensors
+    <run>/house/seed-0/base/   params.safetensors, evaluation.safetensors
+    <run>/house/seed-0/grpo/   metrics.jsonl, checkpoints/, evaluation.safetensors
 
     python -m experiments.gigpo_vs_grpo.jobs RUN-FOLDER INDEX/COUNT CONFIG-AS-JSON PHASE
 
@@ -13,18 +13,20 @@ from __future__ import annotations
 import json
 import sys
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from experiments.gigpo_vs_grpo.config import ARMS, SIZES, Sizes, arm_algorithm
+from experiments.gigpo_vs_grpo.config import SIZES, Sizes, arm_algorithm
 from experiments.gigpo_vs_grpo.process_notes import ProcessNotes
-from jerp.envs.house import House, house_small
-from jerp.envs.house_tasks import house_tasks
+from experiments.gigpo_vs_grpo.worlds import Place, place_named
+from jerp.envs.base import World
 from jerp.errors import JerpError
-from jerp.models.step_policy import StepPolicy, step_policy
+from jerp.models.step_policy import StepPolicy
+from jerp.models.value_head import init_value_head
 from jerp.rollout.demonstrations import demonstrations
 from jerp.rollout.scan import rollout
 from jerp.runs.policy.groups import PolicyTask
@@ -34,7 +36,7 @@ from jerp.storage.tensors import load_tree, save_tree
 from jerp.training.cloning import clone_policy
 from jerp.typing import Key
 
-__all__ = ["PHASES", "SPLITS", "is_done", "jobs_of", "read_evaluation", "run_jobs"]
+__all__ = ["PHASES", "SPLITS", "Job", "jobs_of", "read_evaluation", "run_jobs"]
 
 PHASES = ("base", "arms")
 SPLITS = ("seen", "unseen")
@@ -42,10 +44,26 @@ TASKS, DEMONSTRATE, INITIALISE, CLONE, TRAIN, EVALUATE = range(6)
 """Streams of random keys of a seed."""
 
 
-def jobs_of(phase: str, num_seeds: int) -> list[tuple[int, str]]:
-    """Seeds and arms of a phase; seeds of an arm share a compilation and a process."""
-    arms = ("base",) if phase == "base" else tuple(ARMS)
-    return [(seed, arm) for arm in arms for seed in range(num_seeds)]
+class Job(NamedTuple):
+    """One training or cloning; its folder is `<run>/<world>/seed-<seed>/<arm>`."""
+
+    world: str
+    arm: str
+    seed: int
+
+    def folder(self, run: Path) -> Path:
+        """Where its files are."""
+        return run / self.world / f"seed-{self.seed}" / self.arm
+
+    def is_done(self, run: Path) -> bool:
+        """Whether its results are all there."""
+        return (self.folder(run) / "evaluation.safetensors").exists()
+
+
+def jobs_of(phase: str, sizes: Sizes, num_seeds: int) -> list[Job]:
+    """A phase's jobs; seeds of an arm share a compilation and a process."""
+    arms = ("base",) if phase == "base" else sizes.arms
+    return [Job(*job) for job in product(sizes.worlds, arms, range(num_seeds))]
 
 
 def run_jobs(
@@ -58,28 +76,22 @@ def run_jobs(
     num_seeds: int,
 ) -> None:
     """Does the part `(index, count)` of a phase's jobs, neighbours together."""
-    jobs = jobs_of(phase, num_seeds)
+    jobs = jobs_of(phase, sizes, num_seeds)
     index, count = part
     first, last = (len(jobs) * i // count for i in (index, index + 1))
     notes = ProcessNotes()
-    for number, arm in jobs[first:last]:
-        if is_done(folder, number, arm):
+    for job in jobs[first:last]:
+        if job.is_done(folder):
             continue
-        where = folder / f"seed-{number}" / arm
+        where = job.folder(folder)
         where.mkdir(parents=True, exist_ok=True)
-        key = jax.random.fold_in(jax.random.key(seed), number)
-        params = (
-            _base(where, key, sizes) if arm == "base" else _arm(where, key, sizes, arm)
-        )
-        found = _evaluate(key, sizes, params)
+        key = jax.random.fold_in(jax.random.key(seed), job.seed)
+        make = _base if job.arm == "base" else partial(_arm, job.arm)
+        params = make(where, key, sizes, job.world)
+        found = _evaluate(key, sizes, job, params)
         write_json(where / "process.json", notes.taken())
         # Last, because it marks the job as done.
         save_tree(where / "evaluation.safetensors", found, {})
-
-
-def is_done(folder: Path, seed: int, arm: str) -> bool:
-    """Whether a job's results are all there."""
-    return (folder / f"seed-{seed}" / arm / "evaluation.safetensors").exists()
 
 
 def read_evaluation(folder: Path) -> dict[str, Any]:
@@ -87,29 +99,25 @@ def read_evaluation(folder: Path) -> dict[str, Any]:
     return load_tree(folder / "evaluation.safetensors")[0]
 
 
-def _world() -> tuple[House, StepPolicy]:
-    env = house_small()
-    return env, step_policy(env.field_sizes, env.num_actions, num_steps=env.horizon)
-
-
-def _tasks(key: Key, number: int, split: str) -> Any:
+def _tasks(key: Key, place: Place, number: int, split: str) -> Any:
     """Tasks of a seed; the splits have streams of their own."""
     stream = jax.random.fold_in(key, TASKS)
     stream = jax.random.fold_in(stream, ("train", *SPLITS).index(split))
-    return house_tasks(stream, number, size=house_small().size, split=split)  # pyright: ignore
+    return place.tasks(stream, number, split)
 
 
-def _base(where: Path, key: Key, sizes: Sizes) -> Any:
+def _base(where: Path, key: Key, sizes: Sizes, world: str) -> Any:
     """A policy cloned from a noisy oracle, kept for all arms of the seed."""
-    env, policy = _world()
+    place = place_named(world)
+    policy = place.policy()
     show = partial(
         demonstrations,
-        env=env,
-        num_steps=env.horizon,
+        env=place.env,
+        num_steps=policy.config.context_length,
         batch_size=sizes.demonstrations,
         noise=sizes.noise,
     )
-    tasks = _tasks(key, sizes.train_tasks, "train")
+    tasks = _tasks(key, place, sizes.train_tasks, "train")
     data = jax.jit(show)(jax.random.fold_in(key, DEMONSTRATE), env_params=tasks)
     clone = partial(clone_policy, policy=policy, epochs=sizes.epochs, batch_size=32)
     params, loss = jax.jit(clone)(
@@ -121,30 +129,42 @@ def _base(where: Path, key: Key, sizes: Sizes) -> Any:
     return params
 
 
-def _arm(where: Path, key: Key, sizes: Sizes, arm: str) -> Any:
-    env, policy = _world()
+def _arm(arm: str, where: Path, key: Key, sizes: Sizes, world: str) -> Any:
+    place = place_named(world)
+    policy = place.policy(value=_has_value(arm))
     base, _ = load_tree(where.parent / "base" / "params.safetensors")
+    base = jax.tree.map(jnp.asarray, base)
+    if policy.value:
+        base["value"] = init_value_head(policy.config.hidden_size)
     config, hyper = arm_algorithm(arm, sizes.num_groups)
+    steps = policy.config.context_length
     state, warnings = train_policy(
         where,
         jax.random.fold_in(key, TRAIN),
-        PolicyTask(env, policy, config, sizes.group_size, env.horizon),
+        PolicyTask(place.env, policy, config, sizes.group_size, steps),
         hyper,
-        _tasks(key, sizes.train_tasks, "train"),
-        jax.tree.map(jnp.asarray, base),
+        _tasks(key, place, sizes.train_tasks, "train"),
+        base,
         iterations=sizes.iterations,
     )
     write_json(where / "warnings.json", {"warnings": warnings})
     return state.params
 
 
-def _evaluate(key: Key, sizes: Sizes, params: Any) -> dict[str, Any]:
+def _has_value(arm: str) -> bool:
+    return arm == "ppo"
+
+
+def _evaluate(key: Key, sizes: Sizes, job: Job, params: Any) -> dict[str, Any]:
     """Plays held-out tasks, the same for all arms of a seed, with the same keys."""
-    found = {}
+    place, found = place_named(job.world), {}
+    policy = place.policy(value=_has_value(job.arm))
     for number, split in enumerate(SPLITS):
         stream = jax.random.fold_in(jax.random.fold_in(key, EVALUATE), number)
-        tasks = _tasks(key, sizes.held_out, split)
-        data = _played(stream, tasks, params, sizes.held_out * sizes.samples)
+        tasks = _tasks(key, place, sizes.held_out, split)
+        data = _played(
+            stream, place.env, tasks, policy, params, sizes.held_out * sizes.samples
+        )
         steps = jnp.sum(data.mask, axis=1, dtype=jnp.int32)
         # Episode b plays task b % N.
         shape = (sizes.samples, sizes.held_out)
@@ -155,11 +175,13 @@ def _evaluate(key: Key, sizes: Sizes, params: Any) -> dict[str, Any]:
     return jax.device_get(found)
 
 
-@partial(jax.jit, static_argnums=3)
-def _played(key: Key, tasks: Any, params: Any, batch_size: int) -> Any:
-    env, policy = _world()
+@partial(jax.jit, static_argnames=("env", "policy", "batch_size"))
+def _played(
+    key: Key, env: World, tasks: Any, policy: StepPolicy, params: Any, batch_size: int
+) -> Any:
+    steps = policy.config.context_length
     return rollout(
-        key, env, tasks, policy, params, num_steps=env.horizon, batch_size=batch_size
+        key, env, tasks, policy, params, num_steps=steps, batch_size=batch_size
     )
 
 

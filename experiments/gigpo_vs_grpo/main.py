@@ -17,8 +17,8 @@ from rich.progress import Progress
 
 import jerp
 from experiments.gigpo_vs_grpo.analysis import analyse, curves
-from experiments.gigpo_vs_grpo.config import ARMS, GigpoConfig
-from experiments.gigpo_vs_grpo.jobs import PHASES, is_done, jobs_of
+from experiments.gigpo_vs_grpo.config import GigpoConfig
+from experiments.gigpo_vs_grpo.jobs import PHASES, Job, jobs_of
 from experiments.gigpo_vs_grpo.language_model_run import run_language_model
 from experiments.gigpo_vs_grpo.processes import run_together
 from experiments.gigpo_vs_grpo.report import (
@@ -55,7 +55,7 @@ def run(config: GigpoConfig, *, console: Console | None = None) -> dict[str, Any
                 "version": jerp.__version__,
                 "smoke": config.smoke,
                 "seeds": config.num_seeds,
-                "sizes": asdict(config.sizes),
+                "sizes": _sizes(config),
                 **analyse(key, config),
             }
         )
@@ -67,22 +67,29 @@ def _identity(config: GigpoConfig) -> dict[str, Any]:
     """The settings that must agree for a run to be resumed."""
     return {
         "experiment": "gigpo_vs_grpo",
-        "arms": list(ARMS),
         "seed": config.seed,
-        "sizes": asdict(config.sizes),
+        "sizes": _sizes(config),
     }
+
+
+def _sizes(config: GigpoConfig) -> dict[str, Any]:
+    """As JSON has them."""
+    return json.loads(json.dumps(asdict(config.sizes)))
 
 
 def _in_processes(config: GigpoConfig, phase: str, progress: Progress) -> None:
     """Runs a phase's jobs, `workers` processes at once, and shows how far they are."""
-    scale = "smoke" if config.smoke else "full" if config.full else "default"
-    settings = {"scale": scale, "seed": config.seed, "num_seeds": config.num_seeds}
-    jobs = jobs_of(phase, config.num_seeds)
+    settings = {
+        "scale": config.scale,
+        "seed": config.seed,
+        "num_seeds": config.num_seeds,
+    }
+    jobs = jobs_of(phase, config.sizes, config.num_seeds)
     folder = config.folder.resolve()
     each = config.sizes.iterations if phase == "arms" else 1
     bar = progress.add_task(phase, total=each * len(jobs))
     progress.update(bar, completed=_done(folder, jobs, each))
-    if all(is_done(folder, *job) for job in jobs):
+    if all(job.is_done(folder) for job in jobs):
         return
     arguments = [
         [str(folder), f"{i}/{config.workers}", json.dumps(settings), phase]
@@ -96,26 +103,28 @@ def _in_processes(config: GigpoConfig, phase: str, progress: Progress) -> None:
     )
 
 
-def _done(folder: Path, jobs: list[tuple[int, str]], each: int) -> int:
+def _done(folder: Path, jobs: list[Job], each: int) -> int:
     """Iterations behind us: those of finished jobs, and rows of the others."""
     total = 0
-    for seed, arm in jobs:
-        where = folder / f"seed-{seed}" / arm
-        if is_done(folder, seed, arm):
+    for job in jobs:
+        rows = job.folder(folder) / "metrics.jsonl"
+        if job.is_done(folder):
             total += each
-        elif (where / "metrics.jsonl").exists():
-            total += (where / "metrics.jsonl").read_bytes().count(b"\n")
+        elif rows.exists():
+            total += rows.read_bytes().count(b"\n")
     return total
 
 
 def _write(results: dict[str, Any], config: GigpoConfig, console: Console) -> None:
     folder = config.folder
     write_json(folder / "results.json", results)
-    write_figures(results, curves(folder, config.num_seeds), folder / "figures")
+    for world in results["worlds"]:
+        write_figures(results, world, curves(config, world), folder / "figures")
     page = write_page(document(results), folder)
-    console.print(terminal_table(results))
-    console.print(share_sentence(results))
-    for name, arm in results["arms"].items():
-        for note in arm.get("warnings", ()):
-            console.print(f"note: {name}, {note}")
+    for world, found in results["worlds"].items():
+        console.print(terminal_table(results, world))
+        console.print(share_sentence(found))
+        for name, arm in found["arms"].items():
+            for note in arm.get("warnings", ()):
+                console.print(f"note: {name}, {note}")
     console.print(f"report: {page}", soft_wrap=True)

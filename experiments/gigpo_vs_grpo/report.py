@@ -10,26 +10,30 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from experiments.gigpo_vs_grpo.config import ARMS
+from experiments.gigpo_vs_grpo.config import MORE_ARMS
 from jerp.runs.cells import interval, markdown_table, number
 
 __all__ = ["document", "terminal_table", "write_figures"]
 
-LABELS = {"base": "cloned base", **ARMS}
+LABELS = {"base": "cloned base", **MORE_ARMS}
+PLACES = {"house": "house, small", "shop": "shop"}
 HEADER = ("arm", "seen", "seeds", "- GRPO", "+ / -", "unseen", "- GRPO")
 SMOKE = "Smoke run: it checks the plumbing; its numbers mean nothing."
 
 
-def terminal_table(results: Mapping[str, Any]) -> Table:
+def terminal_table(results: Mapping[str, Any], world: str) -> Table:
     """Success on held-out tasks by arm, in 80 columns; the report has the rest."""
     table = Table(
-        title=_title(results), title_justify="left", box=None, padding=(0, 1, 0, 0)
+        title=_title(results, world),
+        title_justify="left",
+        box=None,
+        padding=(0, 1, 0, 0),
     )
     shown = [place for place, column in enumerate(HEADER) if column != "seeds"][:-1]
     for place in shown:
         side = "right" if place else "left"
         table.add_column(HEADER[place], justify=side, no_wrap=True)
-    for row in _rows(results):
+    for row in _rows(results["worlds"][world]):
         table.add_row(*(row[place] for place in shown))
     return table
 
@@ -40,29 +44,32 @@ def document(results: Mapping[str, Any]) -> str:
 
 
 def write_figures(
-    results: Mapping[str, Any], curves: Mapping[str, np.ndarray], folder: Path
+    results: Mapping[str, Any],
+    world: str,
+    curves: Mapping[str, np.ndarray],
+    folder: Path,
 ) -> None:
-    """Learning curves, and PASS@(k, T) of base and arms."""
+    """Learning curves, and PASS@(k, T) of base and arms, in one world."""
     folder.mkdir(exist_ok=True)
     for name, figure in {
         "curves": _draw_curves(curves),
-        "surface": _draw_surface(results),
+        "surface": _draw_surface(results["worlds"][world]),
     }.items():
-        figure.savefig(folder / f"{name}.png", dpi=120)
+        figure.savefig(folder / f"{world}-{name}.png", dpi=120)
 
 
-def _title(results: Mapping[str, Any]) -> str:
+def _title(results: Mapping[str, Any], world: str) -> str:
     sizes = results["sizes"]
     return (
-        f"house, small: success on {sizes['held_out']} held-out tasks x "
+        f"{PLACES[world]}: success on {sizes['held_out']} held-out tasks x "
         f"{sizes['samples']} episodes a seed, {results['seeds']} seeds x "
         f"{sizes['iterations']} iterations of {sizes['num_groups']} x "
         f"{sizes['group_size']} episodes"
     )
 
 
-def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for name, arm in results["arms"].items():
+def _rows(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, arm in found["arms"].items():
         seen, unseen = (arm["splits"][s] for s in ("seen", "unseen"))
         compared = "difference" in seen
         yield (
@@ -76,9 +83,9 @@ def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def share_sentence(results: Mapping[str, Any]) -> str:
-    """What the control has of GiGPO's gain, whichever way it falls."""
-    share = results["control_share"]["seen"]
+def share_sentence(found: Mapping[str, Any]) -> str:
+    """What the control has of GiGPO's gain in a world, whichever way it falls."""
+    share = found["control_share"]["seen"]
     if share["point"] is None:
         return (
             "GiGPO gains nothing over GRPO on the seen split: there is no gain that "
@@ -96,38 +103,45 @@ def _parts(results: Mapping[str, Any]) -> Iterator[str]:
     yield f"Made by `{results['command']}` with jerp {results['version']}."
     if results["smoke"]:
         yield f"**{SMOKE}**"
+    for world in results["worlds"]:
+        yield from _world_parts(results, world)
+
+
+def _world_parts(results: Mapping[str, Any], world: str) -> Iterator[str]:
+    found = results["worlds"][world]
+    yield f"## {world.capitalize()}"
     yield (
-        f"{_title(results)}. Intervals: 95%, tasks resampled; seeds: each one's "
+        f"{_title(results, world)}. Intervals: 95%, tasks resampled; seeds: each one's "
         "success; + / -: seeds above and below GRPO."
     )
-    yield markdown_table(HEADER, _rows(results))
-    yield share_sentence(results)
-    yield "![success while training](figures/curves.png)"
-    yield "## PASS@(k, T) on seen tasks"
-    yield from _surface_tables(results)
-    yield "![PASS@(k, T)](figures/surface.png)"
-    yield "## Training"
-    yield markdown_table(*_training_table(results))
+    yield markdown_table(HEADER, _rows(found))
+    yield share_sentence(found)
+    yield f"![success while training](figures/{world}-curves.png)"
+    yield "### PASS@(k, T) on seen tasks"
+    yield from _surface_tables(found)
+    yield f"![PASS@(k, T)](figures/{world}-surface.png)"
+    yield "### Training"
+    yield markdown_table(*_training_table(found))
     notes = [
         f"- {LABELS[name]}, {note}"
-        for name, arm in results["arms"].items()
+        for name, arm in found["arms"].items()
         for note in arm.get("warnings", ())
     ]
     if notes:
         yield "\n".join(notes)
 
 
-def _surface_tables(results: Mapping[str, Any]) -> Iterator[str]:
-    first = results["arms"]["base"]["surface"]
+def _surface_tables(found: Mapping[str, Any]) -> Iterator[str]:
+    first = found["arms"]["base"]["surface"]
     header = ["arm"] + [f"k={k}, T={t}" for t in first["horizons"] for k in first["ks"]]
     rows = []
-    for name, arm in results["arms"].items():
+    for name, arm in found["arms"].items():
         estimate = np.asarray(arm["surface"]["estimate"])
         rows.append([LABELS[name], *(number(x, 2) for x in estimate.T.ravel())])
     yield markdown_table(header, rows)
 
 
-def _training_table(results: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def _training_table(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     names = ("success", "entropy", "dead_share", "anchor_size_mean")
     header = [
         "arm",
@@ -137,7 +151,7 @@ def _training_table(results: Mapping[str, Any]) -> tuple[list[str], list[list[st
     ]
     header += ["compilations", "compile seconds"]
     rows = []
-    for name, arm in results["arms"].items():
+    for name, arm in found["arms"].items():
         end = arm.get("at_the_end", {})
         gap = arm.get("sampler_gap")
         rows.append(
@@ -175,14 +189,14 @@ def _smooth(curve: np.ndarray, width: int = 10) -> np.ndarray:
     return np.stack([np.convolve(row, kernel, mode="valid") for row in curve])
 
 
-def _draw_surface(results: Mapping[str, Any]) -> Figure:
-    first = results["arms"]["base"]["surface"]
+def _draw_surface(found: Mapping[str, Any]) -> Figure:
+    first = found["arms"]["base"]["surface"]
     figure = Figure(figsize=(3.2 * len(first["horizons"]), 3.4), layout="tight")
     panels = figure.subplots(1, len(first["horizons"]), sharey=True)
     for place, (axis, horizon) in enumerate(
         zip(panels, first["horizons"], strict=True)
     ):
-        for name, arm in results["arms"].items():
+        for name, arm in found["arms"].items():
             estimate = np.asarray(arm["surface"]["estimate"])[:, place]
             axis.plot(first["ks"], estimate, "o-", ms=3, label=LABELS[name])
         axis.set_xscale("log", base=2)

@@ -2,13 +2,14 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments.gigpo_vs_grpo.config import ARMS, GigpoConfig
-from experiments.gigpo_vs_grpo.jobs import jobs_of
+from experiments.gigpo_vs_grpo.config import ARMS, SIZES, GigpoConfig
+from experiments.gigpo_vs_grpo.jobs import PHASES, jobs_of, run_jobs
 from experiments.gigpo_vs_grpo.main import run
 from experiments.gigpo_vs_grpo.report import share_sentence
 from jerp.errors import ConfigError
@@ -30,7 +31,7 @@ def made_up(folder, config):
     """Jobs that are done: every sample of the first tasks succeeds, at step 5."""
     for seed in range(config.num_seeds):
         for arm, solved in SOLVED.items():
-            where = folder / f"seed-{seed}" / arm
+            where = folder / "house" / f"seed-{seed}" / arm
             where.mkdir(parents=True)
             outcome = np.tile(np.arange(16)[:, None] < solved, (1, 4)).astype(np.int32)
             steps = np.where(outcome, 5, 30).astype(np.int32)
@@ -80,7 +81,7 @@ def _begin_only(config):
 
 
 def test_numbers_are_those_of_the_jobs(done):
-    _, results, _ = done
+    results = done[1]["worlds"]["house"]
     for arm, solved in SOLVED.items():
         found = results["arms"][arm]["splits"]["seen"]
         assert found["success"]["point"] == pytest.approx(solved / 16)
@@ -103,12 +104,15 @@ def test_report_figures_and_table_are_written(done):
     report = (config.folder / "report.md").read_text()
     for name in ARMS.values():
         assert name in report and name in text
-    assert "its numbers mean nothing" in report and share_sentence(results) in report
+    assert (
+        "its numbers mean nothing" in report
+        and share_sentence(results["worlds"]["house"]) in report
+    )
     assert "has .75 [" in report and "adds the rest, +.25." in report
     assert "note: rloo, seed 1: it went" in text
     assert (config.folder / "report.html").stat().st_size > 10_000
     figures = {path.name for path in (config.folder / "figures").iterdir()}
-    assert figures == {"curves.png", "surface.png"}
+    assert figures == {"house-curves.png", "house-surface.png"}
     table = [line for line in text.splitlines() if "GiGPO" in line and "[" in line]
     assert table and all(len(line) <= 80 for line in table)
 
@@ -125,8 +129,16 @@ def test_another_config_in_the_same_folder_is_refused_by_field(done):
 
 
 def test_jobs_of_an_arm_are_neighbours():
-    assert jobs_of("base", 2) == [(0, "base"), (1, "base")]
-    assert jobs_of("arms", 2)[:3] == [(0, "grpo"), (1, "grpo"), (0, "one-anchor")]
+    sizes = SIZES["full"]
+    jobs = jobs_of("base", sizes, 2)
+    assert [job.world for job in jobs] == ["house"] * 2 + ["shop"] * 2
+    first = jobs_of("arms", sizes, 2)[:3]
+    assert [(job.arm, job.seed) for job in first] == [
+        ("grpo", 0),
+        ("grpo", 1),
+        ("one-anchor", 0),
+    ]
+    assert {job.arm for job in jobs_of("arms", sizes, 1)} == {*ARMS, "ppo"}
 
 
 @pytest.mark.parametrize(
@@ -144,12 +156,35 @@ def test_bad_settings_name_themselves(settings, word):
 
 
 @pytest.mark.slow
-def test_a_smoke_run_trains_every_arm_and_is_found_done(tmp_path):
+def test_a_smoke_run_trains_every_arm_everywhere_and_is_found_done(
+    tmp_path, monkeypatch
+):
+    """With all arms and worlds of `--full`, for which processes are told the sizes."""
+    full = SIZES["full"]
+    smoke = replace(SIZES["smoke"], arms=full.arms, worlds=full.worlds)
+    monkeypatch.setitem(SIZES, "smoke", smoke)
+    folder = tmp_path / "run"
+    for phase in PHASES:
+        run_jobs(folder, phase, (0, 1), sizes=smoke, seed=0, num_seeds=1)
+    config = GigpoConfig(smoke=True, seeds=1, out=tmp_path / "found")
+    with pytest.raises(StopIteration):
+        _begin_only(config)
+    for path in folder.iterdir():
+        path.rename(config.out / path.name)
+    results = run(config, console=Console(file=io.StringIO()))
+    for found in results["worlds"].values():
+        # Sampler and trainer compute the same policy, in all iterations of all arms.
+        assert all(found["arms"][name]["sampler_gap"] < 1e-4 for name in full.arms)
+        for arm in found["arms"].values():
+            assert arm["compilations"] > 0 and arm["peak_memory_bytes"] > 1e8
+            assert (
+                np.diff(np.asarray(arm["surface"]["estimate"]), axis=0).min() >= -1e-6
+            )
+
+
+@pytest.mark.slow
+def test_a_smoke_run_of_the_command_is_found_done(tmp_path):
     config = GigpoConfig(smoke=True, seeds=1, out=tmp_path / "run")
     results = run(config, console=Console(file=io.StringIO()))
-    # Sampler and trainer compute the same policy, in every iteration of every arm.
-    assert all(results["arms"][name]["sampler_gap"] < 1e-4 for name in ARMS)
-    for arm in results["arms"].values():
-        assert arm["compilations"] > 0 and arm["peak_memory_bytes"] > 1e8
-        assert np.diff(np.asarray(arm["surface"]["estimate"]), axis=0).min() >= -1e-6
+    assert set(results["worlds"]["house"]["arms"]) == {"base", *ARMS}
     assert run(config, console=Console(file=io.StringIO())) == results
