@@ -123,8 +123,8 @@ class ReaderSizes:
     num_observation_tokens: int = 112
     num_action_tokens: int = 8
     rank: int = 16
-    demonstrations: int = 96
-    noise: float = 0.2
+    demonstrations: int = 64
+    noise: float = 0.0
     epochs: int = 2
     train_tasks: int = 512
     held_out: int = 32

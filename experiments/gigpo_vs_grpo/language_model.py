@@ -133,8 +133,9 @@ def _clone(where: Path, key: Key, reader: Reader, sizes: ReaderSizes) -> Any:
     path = where / "adapters.safetensors"
     if path.exists():
         return jax.tree.map(jnp.asarray, load_tree(path)[0])
-    policy = reader.policy
     data = _demonstrations(key, reader, sizes)
+    # Demonstrations are short: what no token is in need not be computed.
+    policy = replace(reader.policy, capacity=_longest(data))
     fresh = init_adapters(
         jax.random.fold_in(key, INITIALISE),
         policy.config,
@@ -162,6 +163,14 @@ def _demonstrations(key: Key, reader: Reader, sizes: ReaderSizes) -> Trajectory:
     done = jax.jit(show)(stream, env_params=tasks)
     told = reader.play(stream, reader.env, tasks, Replay(), done.action, **settings)
     return reader.policy.with_tokens(told)
+
+
+def _longest(data: Trajectory) -> int:
+    """Tokens of the longest episode, up to a round number."""
+    seen: Any = data.observation
+    count = np.sum(seen["tokens"] != 0, axis=(1, 2))
+    count = count + np.sum(np.asarray(data.token_mask), axis=(1, 2))
+    return -64 * (-int(count.max()) // 64)
 
 
 def _train(where: Path, key: Key, reader: Reader, sizes: ReaderSizes) -> Any:
