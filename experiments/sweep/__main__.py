@@ -43,8 +43,10 @@ def main(sweep: Sweep) -> int:
 
 
 if __name__ == "__main__":
-    # What ends the sweep ends what it started.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # What ends the sweep ends what it started, also where it began in the background,
+    # in which shells have it, and all that it starts, ignore an interrupt.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         sys.exit(main(tyro.cli(Sweep)))
     except JerpError as error:

@@ -81,7 +81,8 @@ class Keeper:
         job_id: str,
         tries: dict[str, int],
     ) -> None:
-        """Takes on a job that an earlier session left in the queue."""
+        """Takes on a job that an earlier session left; its tries count in this one."""
+        self._begun |= {s.id: tries[s.id] for s in settings}
         job = self._launcher.attach(folder, job_id)
         place = len(self.running)
         self.running.append(Submitted(place, Shard(settings), job, tries))

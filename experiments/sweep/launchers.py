@@ -7,7 +7,10 @@ Both go through submitit, the extra `sweep`. Each submission has a folder of its
 from __future__ import annotations
 
 import math
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -93,7 +96,11 @@ class Launcher:
             stderr_to_stdout=True,
         )
         try:
-            return executor.submit(shard)
+            if not local:
+                return executor.submit(shard)
+            # submitit's process beside a job ends in a traceback when it is stopped.
+            with _errors_in(folder / "submitit.log"):
+                return executor.submit(shard)
         except FailedJobError as error:
             last = str(error).strip().splitlines()[-1:] or ["no message"]
             raise ConfigError(
@@ -137,6 +144,19 @@ class Launcher:
         # Some clusters refuse keys of accounts that they do not know.
         options["wckey"] = None
         return options
+
+
+@contextmanager
+def _errors_in(path: Path) -> Iterator[None]:
+    """What processes begun meanwhile say as errors goes to a file."""
+    before = os.dup(2)
+    try:
+        with open(path, "a") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 def open_launcher(kind: Kind, folder: Path, resources: Resources) -> Launcher:

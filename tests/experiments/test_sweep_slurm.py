@@ -11,6 +11,7 @@ from rich.console import Console
 
 from experiments.sweep.config import Sweep
 from experiments.sweep.launchers import Resources
+from experiments.sweep.records import Record, write_record
 from experiments.sweep.running import run_sweep
 from jerp.errors import ConfigError
 from tests.experiments.made_up import begun, settings
@@ -85,17 +86,35 @@ def test_a_killed_job_is_submitted_again_with_the_same_options(tmp_path, slurm):
 def test_ctrl_c_leaves_jobs_in_the_queue_and_the_same_command_waits(tmp_path, slurm):
     out = tmp_path / "sweep"
     sweep = Sweep("made_up", launcher="slurm", out=out)
-    these = settings("interrupts once", "well", session=os.getpid())
+    these = settings("well", "interrupts once", session=os.getpid())
     with pytest.raises(KeyboardInterrupt):
         run_sweep(sweep, these, console=Console(file=io.StringIO()))
     left = json.loads((out / "sweep.json").read_text())
-    first, *_ = sorted(slurm.glob("*.sh"))
-    assert first.stem in [job["job_id"] for job in left["jobs"]]
+    _, last = sorted(slurm.glob("*.sh"))
+    assert last.stem in [job["job_id"] for job in left["jobs"]]
     (out / "made_up" / "go on").touch()
     document, _ = swept(sweep, these)
     assert statuses(document) == ["finished", "finished"]
     assert [begun(out, i) for i in range(2)] == [1, 1]
     assert len([*slurm.glob("*.sh")]) == 2
+
+
+def test_a_job_that_died_between_sessions_is_submitted_again(tmp_path, slurm):
+    out = tmp_path / "sweep"
+    sweep = Sweep("made_up", launcher="slurm", retries=1, out=out)
+    these = settings("well")
+    number = str(next(FIRST_JOB))
+    (slurm / f"{number}.state").write_text("NODE_FAIL")
+    write_record(these[0].placed(out), Record("running", tries=1))
+    job = {"launcher": "slurm", "folder": str(out / "jobs" / "0"), "job_id": number}
+    job |= {"settings": ["made_up/0"], "tries": {"made_up/0": 0}}
+    kept = {"sweep_version": 1, **sweep.identity, "jobs": [job]}
+    (out / "sweep.json").write_text(json.dumps(kept))
+    document, text = swept(sweep, these)
+    assert "made_up/0 is tried again after try 1: its process ended early" in text
+    assert "(NODE_FAIL); its log ends: nothing" in text
+    (entry,) = document["settings"].values()
+    assert entry["status"] == "finished" and entry["tries"] == 2
 
 
 def test_what_sbatch_refuses_is_said(tmp_path, slurm, capfd):
