@@ -45,6 +45,7 @@ QUICKLY_COMPILED = (
     *("models/test_families.py", "models/test_lora.py", "models/test_step_policy.py"),
     *("ops/test_checks.py", "ops/test_masked.py", "ops/test_segments.py"),
     *("models/test_constrained.py", "models/test_continuation.py"),
+    "models/test_scored_policy.py",
     *("models/test_prefix.py", "models/test_scoring.py", "models/test_token_policy.py"),
     *("rollout", "runs"),
     *("training", "test_examples.py", "test_readme.py"),

@@ -22,8 +22,8 @@ __all__ = ["blocked_causal_mixer"]
 
 def blocked_causal_mixer(
     query: Array, key: Array, value: Array, cache: Any, *, block: int
-) -> tuple[Array, None]:
-    """A `Mixer` of a full forward pass that keeps no cache.
+) -> tuple[Array, tuple[Array, Array]]:
+    """A `Mixer` of a full forward pass.
 
     Args:
       query: `[B, T, H, D]` float32.
@@ -33,7 +33,7 @@ def blocked_causal_mixer(
       block: static, queries whose scores are in memory together.
 
     Returns:
-      `[B, T, H, D]` float32, and no cache.
+      `[B, T, H, D]` float32, and the cache that `causal_mixer` makes.
     """
     del cache
     batch, length, heads, dim = query.shape
@@ -53,4 +53,4 @@ def blocked_causal_mixer(
     starts = block * jnp.arange(number)
     mixed = lax.map(lambda each: attend(*each), (starts, blocks))
     mixed = jnp.moveaxis(mixed, 0, 1).reshape(batch, number * block, heads, dim)
-    return mixed[:, :length], None
+    return mixed[:, :length], (key, value)

@@ -30,7 +30,7 @@ from jerp.models.decoder import Decoder, DecoderConfig, output_logits
 from jerp.models.generate import Cache, init_cache
 from jerp.models.lora import LoraConfig, init_adapters, with_adapters
 from jerp.models.policy import Acted, Evaluated
-from jerp.models.token_stream import decision_states
+from jerp.models.token_stream import read_stream
 from jerp.models.value_head import init_value_head, state_values
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key
@@ -195,14 +195,14 @@ class TokenPolicy:
         mask = trajectory.mask
         seen, actions = self._seen(trajectory.observation)
         decoder, variables = Decoder(self.config), self._variables(params, key)
-        hidden = decision_states(
+        hidden = read_stream(
             variables,
             jnp.where(mask[..., None], seen, 0),
             jnp.where(mask[..., None], trajectory.tokens, 0),
             mask[..., None] & cast(Array, trajectory.token_mask),
             decoder=decoder,
             capacity=self.num_positions,
-        )
+        ).states
         logits = output_logits(decoder, variables, hidden)
         found = constrained_log_probs(
             _flat(logits),

@@ -9,22 +9,40 @@ cache has it, and so that padding costs nothing.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, NamedTuple, cast
 
 import chex
 import jax.numpy as jnp
 
 from jerp.models.blocked_attention import blocked_causal_mixer
 from jerp.models.decoder import Decoder, causal_mixer, hidden_states
+from jerp.models.generate import Cache
 from jerp.typing import Array, ArrayTree
 
-__all__ = ["decision_states"]
+__all__ = ["Stream", "read_stream"]
 
 BLOCK = 128
 """Queries whose scores are in memory together, where an episode is longer than two
 blocks; below that all at once is as small and faster."""
 
 
-def decision_states(
+class Stream(NamedTuple):
+    """Episodes that were read.
+
+    Attributes:
+      states: `[B, T, L_a, F]` float32: entry `j` is the state of the last real token
+        before action token `j`; 0 where there is none, NaN where it lies beyond the
+        capacity.
+      before: `[B, T, L_a]` int32, how many real tokens that is.
+      cache: keys and values of the real tokens by layer, as `causal_mixer` has them.
+    """
+
+    states: Array
+    before: Array
+    cache: Cache
+
+
+def read_stream(
     params: ArrayTree,
     observation: Array,
     tokens: Array,
@@ -32,8 +50,8 @@ def decision_states(
     *,
     decoder: Decoder,
     capacity: int,
-) -> Array:
-    """The states from which the tokens of all actions are drawn.
+) -> Stream:
+    """Reads whole episodes, up to the states from which actions are drawn.
 
     Args:
       params: variables of `decoder`.
@@ -44,8 +62,7 @@ def decision_states(
       capacity: static, the most tokens of an episode that are read.
 
     Returns:
-      `[B, T, L_a, F]` float32: entry `j` is the state of the last real token before
-      action token `j`; 0 where there is none, NaN where it lies beyond the capacity.
+      `Stream`.
     """
     chex.assert_rank([observation, tokens, token_mask], 3)
     batch, steps, num_seen = observation.shape
@@ -58,11 +75,12 @@ def decision_states(
     positions = jnp.broadcast_to(jnp.arange(capacity)[None], packed.shape)
     mixer = partial(blocked_causal_mixer, block=BLOCK)
     mixer = causal_mixer if capacity <= 2 * BLOCK else mixer
-    hidden, _ = hidden_states(decoder, params, packed, positions, None, mixer)
+    hidden, cache = hidden_states(decoder, params, packed, positions, None, mixer)
     before = jnp.pad(count[:, :-1], ((0, 0), (1, 0)))
     before = before.reshape(batch, steps, -1)[..., num_seen:].reshape(batch, -1, 1)
     last = jnp.clip(before - 1, 0, capacity - 1)
     states = jnp.take_along_axis(hidden, last, axis=1)
     states = jnp.where(before > 0, states, 0.0)
     states = jnp.where(before <= capacity, states, jnp.nan)
-    return states.reshape(*tokens.shape, -1)
+    before = before.reshape(tokens.shape)
+    return Stream(states.reshape(*tokens.shape, -1), before, cast(Any, cache))

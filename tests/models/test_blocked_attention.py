@@ -9,7 +9,7 @@ import pytest
 
 from jerp.models.blocked_attention import blocked_causal_mixer
 from jerp.models.decoder import causal_mixer
-from jerp.models.token_stream import BLOCK, decision_states
+from jerp.models.token_stream import BLOCK, read_stream
 from tests.models.tiny import DECODER, random_params
 
 
@@ -71,9 +71,11 @@ def test_long_episodes_are_read_in_blocks_to_the_same_states():
     """A capacity beyond two blocks changes no state of a short episode."""
     seen = jnp.array([[[3, 4, 0], [5, 0, 0]], [[6, 7, 8], [9, 3, 0]]])
     said = jnp.array([[[1, 2], [3, 0]], [[4, 0], [5, 6]]])
-    read = partial(
-        decision_states, random_params(), seen, said, said > 0, decoder=DECODER
-    )
+    read = partial(read_stream, random_params(), seen, said, said > 0, decoder=DECODER)
     short = jax.jit(partial(read, capacity=12))()
     long = jax.jit(partial(read, capacity=2 * BLOCK + 1))()
-    np.testing.assert_allclose(long, short, atol=1e-5)
+    np.testing.assert_allclose(long.states, short.states, atol=1e-5)
+    # The second episode has eight tokens; behind them there is padding.
+    for (keys, values), (others, those) in zip(long.cache, short.cache, strict=True):
+        np.testing.assert_allclose(keys[1, ..., :8], others[1, ..., :8], atol=1e-5)
+        np.testing.assert_allclose(values[1, :, :8], those[1, :, :8], atol=1e-5)
