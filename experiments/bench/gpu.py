@@ -1,6 +1,6 @@
 """How fast policies play and learn on an accelerator, as shares of what it can do.
 
-python -m experiments.bench.gpu             # less than 8 minutes on a GPU
+python -m experiments.bench.gpu             # at most 8 minutes on a GPU
 python -m experiments.bench.gpu --smoke     # the plumbing, anywhere, in a minute
 
 GRPO in small households with three policies: `tiny` over pooled steps, `tiny` over
@@ -12,8 +12,8 @@ formulas of `experiments.bench.roofline`, and set beside what this device did in
 the same run for a large product and a large copy. The last line is what many seeds cost
 beside one, vmapped.
 
-Parts that no time is left for, or that the device has no memory for, are named and left
-out. Not measured on a GPU yet.
+No part is begun after six minutes. Parts that no time is left for, or that the device
+has no memory for, are named and left out. Not measured on a GPU yet.
 """
 
 from __future__ import annotations

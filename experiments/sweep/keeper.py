@@ -139,12 +139,12 @@ class Keeper:
             record = records[setting.id]
             if is_finished(setting):
                 continue
+            if record.tries == tries[setting.id] and not idle:
+                again.append(setting)  # its shard died before its turn
+                continue
             if record.status == "running" or idle:
                 record = _died(submitted.job, record, began=not idle)
                 write_record(setting, record)
-            elif record.tries == tries[setting.id]:
-                again.append(setting)  # its shard died before its turn
-                continue
             used = record.tries - self._begun[setting.id]
             if used <= self._retries:
                 again.append(setting)
@@ -155,13 +155,21 @@ class Keeper:
 
 def _died(job: Any, record: Record, *, began: bool) -> Record:
     log = Path(job.paths.stdout)
-    lines = log.read_text(errors="replace").split("\n") if log.exists() else []
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
     how = "its process ended early" if began else "its shard ended before it began"
     state = "" if job.state in ("FINISHED", "UNKNOWN") else f" ({job.state})"
     return Record(
         status="failed",
         tries=record.tries + (not began),
-        error=f"{how}{state}; its log ends: {last}",
+        error=f"{how}{state}; its log ends: {_last_line(log) or 'nothing'}",
         log=str(log),
     )
+
+
+def _last_line(path: Path) -> str:
+    """The last line of a file that is not empty, of which only the end is read."""
+    if not path.exists():
+        return ""
+    with open(path, "rb") as file:
+        file.seek(max(path.stat().st_size - 4096, 0))
+        text = file.read().decode(errors="replace").strip()
+    return text.rpartition("\n")[2].strip()

@@ -56,6 +56,7 @@ def run(config):
             time.sleep(0.05)
     if config.way == "leaves nothing" and not mended:
         return {}
-    results = {"number": config.number, "smoke": config.smoke}
+    devices = os.environ.get("CUDA_VISIBLE_DEVICES")
+    results = {"number": config.number, "smoke": config.smoke, "devices": devices}
     (config.out / "results.json").write_text(json.dumps(results))
     return results

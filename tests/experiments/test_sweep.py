@@ -53,13 +53,13 @@ def statuses(document):
 
 def test_what_was_killed_or_failed_is_tried_again_and_the_rest_is_merged(tmp_path):
     out = tmp_path / "sweep"
-    sweep = Sweep("made_up", shards=2, retries=1, out=out)
+    sweep = Sweep("made_up", retries=1, out=out, resources=Resources(gpus=2))
     these = settings("well", "raises", "killed once", "leaves nothing")
     document, text = swept(sweep, these)
     assert statuses(document) == ["finished", "failed", "finished", "failed"]
     assert [e["tries"] for e in document["settings"].values()] == [1, 2, 2, 2]
     first, failed, killed, nothing = document["settings"].values()
-    assert first["results"] == {"number": 0, "smoke": False}
+    assert first["results"] == {"number": 0, "smoke": False, "devices": "0,1"}
     assert first["config"] == {
         "number": 0,
         "way": "well",
@@ -82,7 +82,8 @@ def test_what_was_killed_or_failed_is_tried_again_and_the_rest_is_merged(tmp_pat
     document, text = swept(sweep, these)
     assert statuses(document) == ["finished"] * 4
     assert [begun(out, i) for i in range(4)] == [1, 3, 2, 3]
-    assert document["settings"]["made_up/1"]["tries"] == 3
+    failed = document["settings"]["made_up/3"]
+    assert failed["tries"] == 3 and failed["results"]["devices"] == "2,3"
     assert "given up" not in text
 
     # With nothing missing, nothing is submitted.
@@ -100,7 +101,7 @@ def test_a_setting_that_always_kills_its_process_lets_its_shard_go_on(tmp_path):
     assert killed["error"] == (
         "its process ended early; its log ends: == made_up/0, try 2"
     )
-    assert well["results"]["smoke"] is True
+    assert well["results"]["smoke"] is True and well["results"]["devices"] == ""
 
 
 def test_a_shard_that_cannot_begin_counts_as_a_try(tmp_path, monkeypatch):
