@@ -158,6 +158,7 @@ def _write(results: dict[str, Any], folder: Path, console: Console) -> None:
     _draw(results).savefig(folder / "figures" / "curve.png", dpi=120)
     page = write_page("\n\n".join(_document(results)) + "\n", folder)
     console.print(_table(results))
+    console.print(_gap(results))
     for note in results["warnings"]:
         console.print(f"note: {note}")
     console.print(f"report: {page}", soft_wrap=True)
@@ -171,6 +172,14 @@ def _title(results: Mapping[str, Any]) -> str:
         f"{sizes['num_groups']} x {sizes['group_size']} episodes of at most "
         f"{sizes['num_steps']} steps; {sizes['held_out']} held-out tasks x "
         f"{sizes['samples']} episodes"
+    )
+
+
+def _gap(results: Mapping[str, Any]) -> str:
+    """Whether what was sampled is what was trained."""
+    return (
+        "Sampled and trained log-probabilities differ by "
+        f"{results['sampler_gap']:.0e} at most."
     )
 
 
@@ -209,8 +218,7 @@ def _document(results: Mapping[str, Any]) -> Iterator[str]:
     yield "![success while training](figures/curve.png)"
     losses = ", ".join(number(x, 3) for x in results["cloning_loss"])
     yield (
-        f"Loss of cloning by epoch: {losses}. Sampled and trained log-probabilities "
-        f"differ by {results['sampler_gap']:.0e} at most. At the end of training: "
+        f"Loss of cloning by epoch: {losses}. {_gap(results)} At the end of training: "
         + ", ".join(
             f"{name.replace('_', ' ')} {number(x, 2)}"
             for name, x in results["at_the_end"].items()

@@ -23,6 +23,7 @@ from experiments.gigpo_vs_grpo.language_model_run import run_language_model
 from experiments.gigpo_vs_grpo.processes import run_together
 from experiments.gigpo_vs_grpo.report import (
     document,
+    gap_sentence,
     share_sentence,
     terminal_table,
     write_figures,
@@ -124,6 +125,7 @@ def _write(results: dict[str, Any], config: GigpoConfig, console: Console) -> No
     for world, found in results["worlds"].items():
         console.print(terminal_table(results, world))
         console.print(share_sentence(found))
+        console.print(gap_sentence(found))
         for name, arm in found["arms"].items():
             for note in arm.get("warnings", ()):
                 console.print(f"note: {name}, {note}")

@@ -13,7 +13,13 @@ from rich.table import Table
 from experiments.gigpo_vs_grpo.config import MORE_ARMS
 from jerp.runs.cells import interval, markdown_table, number
 
-__all__ = ["document", "terminal_table", "write_figures"]
+__all__ = [
+    "document",
+    "gap_sentence",
+    "share_sentence",
+    "terminal_table",
+    "write_figures",
+]
 
 LABELS = {"base": "cloned base", **MORE_ARMS}
 PLACES = {"house": "house, small", "shop": "shop"}
@@ -98,6 +104,12 @@ def share_sentence(found: Mapping[str, Any]) -> str:
     )
 
 
+def gap_sentence(found: Mapping[str, Any]) -> str:
+    """Whether what was sampled is what was trained."""
+    gap = max(arm.get("sampler_gap", 0.0) for arm in found["arms"].values())
+    return f"Sampled and trained log-probabilities differ by {gap:.0e} at most."
+
+
 def _parts(results: Mapping[str, Any]) -> Iterator[str]:
     yield "# GiGPO against GRPO, with the control that has no anchors"
     yield f"Made by `{results['command']}` with jerp {results['version']}."
@@ -115,7 +127,7 @@ def _world_parts(results: Mapping[str, Any], world: str) -> Iterator[str]:
         "success; + / -: seeds above and below GRPO."
     )
     yield markdown_table(HEADER, _rows(found))
-    yield share_sentence(found)
+    yield f"{share_sentence(found)} {gap_sentence(found)}"
     yield f"![success while training](figures/{world}-curves.png)"
     yield "### PASS@(k, T) on seen tasks"
     yield from _surface_tables(found)

@@ -110,6 +110,7 @@ def test_report_figures_and_table_are_written(done):
     )
     assert "has .75 [" in report and "adds the rest, +.25." in report
     assert "note: rloo, seed 1: it went" in text
+    assert "log-probabilities differ by 1e-06 at most" in text
     assert (config.folder / "report.html").stat().st_size > 10_000
     figures = {path.name for path in (config.folder / "figures").iterdir()}
     assert figures == {"house-curves.png", "house-surface.png"}

@@ -87,6 +87,7 @@ def test_report_figure_and_table_are_written(done):
     report = (config.folder / "report.md").read_text()
     for said in (report, text):
         assert "trained - cloned" in said and "+.50 [" in said
+        assert "differ by 1e-05 at most" in said
     assert "numbers mean nothing" in report and "by epoch: .500, .250" in report
     assert "note: it went" in text and "- it went" in report
     assert (config.folder / "figures" / "curve.png").stat().st_size > 5_000

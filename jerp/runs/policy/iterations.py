@@ -112,10 +112,16 @@ def _learned(
     _, step = make_group_step(task.config, task.policy)
     state, metrics = step(state, hyper, data, reference, frozen)
     return state, metrics | {
-        "success": jnp.mean((data.outcome == Outcome.SUCCESS).astype(jnp.float32)),
+        "success": _share(data, Outcome.SUCCESS),
+        "truncated": _share(data, Outcome.TRUNCATED),
         "score": jnp.mean(data.score),
         "steps": jnp.mean(jnp.sum(data.mask, axis=1).astype(jnp.float32)),
     }
+
+
+def _share(data: Trajectory, outcome: Outcome) -> Array:
+    """`[]` float32, of episodes that came out so."""
+    return jnp.mean((data.outcome == outcome).astype(jnp.float32))
 
 
 _learn = jax.jit(_learned, static_argnames="task")

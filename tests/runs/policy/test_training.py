@@ -137,6 +137,8 @@ def test_playing_from_the_host_is_the_same_training(tmp_path):
         jax.tree.leaves(compiled.params), jax.tree.leaves(stepped.params), strict=True
     ):
         np.testing.assert_allclose(x, y, atol=1e-5)
+    whole, _ = trained(tmp_path / "host-whole", 3, play=play_worlds)
+    same(whole.params, stepped.params)
     rows = [read_metrics(tmp_path / n / "metrics.jsonl") for n in ("compiled", "host")]
     assert [r["success"] for r in rows[0]] == [r["success"] for r in rows[1]]
     assert rows[0][0].keys() == rows[1][0].keys()
