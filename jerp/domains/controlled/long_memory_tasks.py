@@ -14,7 +14,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from jerp.domains.controlled.research_corpus import Passage, Ranking, words
-from jerp.domains.controlled.research_world import FIRST_NAMES, LAST_NAMES, Kind
+from jerp.domains.controlled.research_things import Kind
+from jerp.domains.controlled.research_world import FIRST_NAMES, LAST_NAMES
 from jerp.errors import ConfigError
 from jerp.records import Task
 

@@ -14,17 +14,14 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
+from jerp.domains.controlled.research_things import NOUNS, Kind, Noun, Relation
 from jerp.domains.controlled.research_world import (
     ENDINGS,
     FIRST_NAMES,
     LAST_NAMES,
     MODIFIERS,
-    NOUNS,
     ONSETS,
     WORDS,
-    Kind,
-    Noun,
-    Relation,
 )
 
 __all__ = [

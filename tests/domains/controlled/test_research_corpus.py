@@ -18,7 +18,7 @@ from jerp.domains.controlled.research_corpus import (
     words,
 )
 from jerp.domains.controlled.research_tasks import BLOCK
-from jerp.domains.controlled.research_world import NOUNS
+from jerp.domains.controlled.research_things import NOUNS
 from jerp.errors import ConfigError
 
 DIGEST = """
