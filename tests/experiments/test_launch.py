@@ -4,6 +4,7 @@ import pytest
 
 from experiments.catalogue import EXPERIMENTS, select
 from experiments.settings import shard
+from experiments.sweep.records import written_config
 from jerp.errors import ConfigError, UnknownNameError
 
 
@@ -17,6 +18,16 @@ def test_ids_are_stable():
         "jerp run harness --seed 1",
         "jerp run harness --seed 2",
     ]
+
+
+def test_every_setting_can_be_placed_small_and_written(tmp_path):
+    for setting in (s for group in EXPERIMENTS.values() for s in group):
+        placed = setting.placed(tmp_path, smoke=True)
+        assert placed.config.folder == tmp_path / setting.id
+        written = written_config(placed)
+        assert written["smoke"] is True and written["full"] is False
+        assert "out" not in written
+        assert "--smoke" in placed.config.command.split()
 
 
 def test_an_id_selects_one_and_a_name_all():
