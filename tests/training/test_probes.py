@@ -91,5 +91,6 @@ def test_every_algorithm_solves_the_probes_it_can(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_decoders_solve_the_probes_too(name):
-    policy = CRITIC if name == "ppo" else POLICY
-    check(name, curves(name, policy, 0.02, 120))
+    # PPO makes eight updates an iteration; at the others' rate its value jumps about.
+    policy, rate = (CRITIC, 0.01) if name == "ppo" else (POLICY, 0.02)
+    check(name, curves(name, policy, rate, 120))
