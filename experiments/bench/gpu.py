@@ -40,7 +40,7 @@ from jerp.storage.manifest import devices, versions
 
 __all__ = ["Clock", "GpuBench", "measure"]
 
-SMOKE = Sizes(groups=2, size=2, token_groups=2, seeds=3, peak=256, layers=1)
+SMOKE = Sizes(groups=2, size=2, token_groups=1, seeds=3, peak=256, layers=1)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ with W weights in the layers, R in adapters, n layers, q features of all query h
 tokens seen on average, d features of a state and V rows of the output matrix. Frozen
 weights need no gradient, which is half of their backward pass. Bytes are those of
 weights, read once a pass, and of the cache that a pass reads; states are not counted.
+Where memory bounds weights that fit into the device's own caches, a share can pass 1.
 """
 
 from __future__ import annotations
