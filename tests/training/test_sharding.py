@@ -164,13 +164,15 @@ def check(case, found):
     pairs = [n for path, n in parts.items() if path.endswith(("q/a", "down/b"))]
     assert len(matrices) + len(pairs) >= 6
     assert set(matrices) == {sizes[1] * sizes[2]} and set(pairs) <= {sizes[1]}
-    # An eighth, and what communication and whole vectors add.
-    assert found["work"] < 0.35, (case, found["work"])
+    # Not all devices do all. How XLA divides what is this small is its own affair.
+    assert found["work"] < 0.6, (case, found["work"])
 
 
 def test_an_iteration_on_eight_devices_is_that_on_one():
     for case, found in differences("step/2x2x2", "token/2x2x2").items():
         check(case, found)
+        # An eighth, and what communication and whole vectors add.
+        assert found["work"] < 0.25, (case, found["work"])
 
 
 @pytest.mark.slow
