@@ -100,8 +100,8 @@ class Keeper:
             time.sleep(POLL_SECONDS[self._launcher.kind])
 
     def stop(self) -> None:
-        """Ends local jobs; those of a cluster go on."""
-        if self._launcher.kind != "local":
+        """Ends local jobs that still run; those of a cluster go on."""
+        if self._launcher.kind != "local" or not self.running:
             return
         if not self._all_done_in(GRACE_SECONDS):
             for submitted in self.running:
@@ -113,6 +113,7 @@ class Keeper:
                 if record.status == "running":
                     write_record(setting, replace(record, status="waiting"))
         self.running.clear()
+        self._on_change()
 
     def _all_done_in(self, seconds: float) -> bool:
         end = time.monotonic() + seconds

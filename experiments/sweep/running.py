@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import Progress
 
 from experiments.settings import Setting
 from experiments.settings import shard as part_of
@@ -55,6 +56,8 @@ def run_sweep(
     make_folder(out)
     with lock_folder(out):
         jobs = earlier_jobs(out, sweep.identity)
+        for job in jobs:
+            _check_job(job, sweep.launcher)
         save = partial(
             write_sweep, out, sweep.identity, placed, launcher=sweep.launcher
         )
@@ -64,60 +67,51 @@ def run_sweep(
                 placed,
                 retries=sweep.retries,
                 on_change=lambda: save(keeper.running),
-                say=lambda text: progress.console.print(
-                    text, markup=False, soft_wrap=True
-                ),
+                say=partial(progress.console.print, markup=False, soft_wrap=True),
             )
-            bar = progress.add_task(sweep.name, total=len(placed))
-            try:
-                _begin(sweep, placed, keeper, jobs)
-                save(keeper.running)
-                keeper.wait(
-                    lambda: progress.update(bar, completed=_num_finished(placed))
-                )
-            except BaseException:
-                keeper.stop()
-                save(keeper.running)
-                raise
-            progress.update(bar, completed=_num_finished(placed))
+            _session(sweep, placed, keeper, jobs, progress)
         document = save()
         print_sweep(console, document)
         console.print(f"merged: {out / 'sweep.json'}", soft_wrap=True)
     return document
 
 
-def _num_finished(settings: Sequence[Setting]) -> int:
-    return sum(read_record(s).status == "finished" for s in settings)
+def _check_job(job: dict[str, Any], launcher: str) -> None:
+    """Raises an error if a job of an earlier session may run that is not taken on."""
+    if job["launcher"] != launcher:
+        raise ConfigError(
+            f"launcher: job {job['job_id']} of launcher {job['launcher']!r} may still "
+            f"run {', '.join(job['settings'])}; go on with --launcher {job['launcher']}"
+        )
+    folder = Path(job["folder"])
+    if launcher == "local" and folder.exists():
+        lock_folder(folder).close()
 
 
-def _begin(
+def _session(
     sweep: Sweep,
     settings: tuple[Setting, ...],
     keeper: Keeper,
     jobs: Sequence[dict[str, Any]],
+    progress: Progress,
 ) -> None:
-    """Takes on what still runs of an earlier session, and submits the rest."""
+    """Takes on what still runs of an earlier session, submits the rest, and waits."""
+    bar = progress.add_task(sweep.name, total=len(settings))
+
+    def show() -> None:
+        finished = sum(read_record(s).status == "finished" for s in settings)
+        progress.update(bar, completed=finished)
+
     missing = {s.id: s for s in settings if not is_finished(s)}
-    for job in jobs:
-        left = tuple(missing[i] for i in job["settings"] if i in missing)
-        if job["launcher"] != sweep.launcher:
-            raise ConfigError(
-                f"launcher: job {job['job_id']} of launcher {job['launcher']!r} may "
-                f"still run {', '.join(job['settings'])}; go on with --launcher "
-                f"{job['launcher']}"
-            )
-        if sweep.launcher == "local":
-            _check_ended(Path(job["folder"]))
-        elif left:
-            keeper.attach(left, job["folder"], job["job_id"], job["tries"])
-            for setting in left:
-                del missing[setting.id]
-    rest = tuple(missing.values())
-    count = min(sweep.shards, len(rest))
-    keeper.submit(part_of(rest, f"{i}/{count}") for i in range(count))
-
-
-def _check_ended(folder: Path) -> None:
-    """Raises `StorageError` if a local job of a session that was killed still runs."""
-    if folder.exists():
-        lock_folder(folder).close()
+    try:
+        for job in jobs if sweep.launcher == "slurm" else ():
+            left = tuple(missing.pop(i) for i in job["settings"] if i in missing)
+            if left:
+                keeper.attach(left, job["folder"], job["job_id"], job["tries"])
+        rest = tuple(missing.values())
+        count = min(sweep.shards, len(rest))
+        keeper.submit(part_of(rest, f"{i}/{count}") for i in range(count))
+        keeper.wait(show)
+    finally:
+        keeper.stop()
+    show()
