@@ -1,12 +1,13 @@
 """Checkpoints of training: any pytree of arrays, typed keys among them, through Orbax.
 
 A checkpoint is complete or absent, also where several processes write it together. What
-is restored equals what was saved to the bit; a checkpoint of other shapes is refused
-and the field named.
+is restored equals what was saved to the bit; a checkpoint of other shapes or settings
+is refused and the field named.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,17 +27,25 @@ class Checkpoints:
     Args:
       folder: absent, or of the same run.
       keep: how many of the newest stay.
+      config: settings of the run by name, in short texts; one with others is refused.
 
     Raises:
       StorageError: the folder cannot be made.
     """
 
-    def __init__(self, folder: Path | str, *, keep: int = 2):
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        keep: int = 2,
+        config: Mapping[str, str] | None = None,
+    ):
         # Imported here because it takes two seconds that no other command needs.
         import orbax.checkpoint as ocp
 
         self._ocp = ocp
         self.folder = Path(folder).resolve()
+        self._config = {f"config/{k}": v for k, v in (config or {}).items()}
         make_folder(self.folder)
         options = ocp.CheckpointManagerOptions(
             max_to_keep=keep, enable_async_checkpointing=False
@@ -59,7 +68,8 @@ class Checkpoints:
         try:
             args = self._ocp.args
             parts = args.Composite(
-                layout=args.JsonSave(_shapes(state)), state=args.StandardSave(state)
+                layout=args.JsonSave({**_shapes(state), **self._config}),
+                state=args.StandardSave(state),
             )
             self._manager.save(step, args=parts)
             self._manager.wait_until_finished()
@@ -123,7 +133,10 @@ class Checkpoints:
     def _check_layout(
         self, step: int, kept: dict[str, str], given: dict[str, str]
     ) -> None:
-        """Names the first leaf that is there and not here, or of another shape."""
+        """Names the first leaf or setting that is there and not here, or another."""
+        # One that was written without any settings goes with all.
+        if any(name.startswith("config/") for name in kept):
+            given = {**given, **self._config}
         for name in sorted({*kept, *given}):
             if kept.get(name) != given.get(name):
                 there, here = (x.get(name, "absent") for x in (kept, given))

@@ -53,6 +53,21 @@ def test_another_config_is_refused_by_field(tmp_path):
             kept.restore(other)
 
 
+def test_other_settings_are_refused_by_name(tmp_path):
+    with Checkpoints(tmp_path / "c", config={"rate": "0.1", "name": "grpo"}) as kept:
+        kept.save(1, a_state())
+        assert bits(kept.restore(a_state())) == bits(a_state())
+    with (
+        Checkpoints(tmp_path / "c", config={"rate": "0.2", "name": "grpo"}) as kept,
+        pytest.raises(StorageError, match=r"config/rate is 0\.1 there, 0\.2 here"),
+    ):
+        kept.restore(a_state())
+    with Checkpoints(tmp_path / "without") as kept:
+        kept.save(1, a_state())
+    with Checkpoints(tmp_path / "without", config={"rate": "0.2"}) as kept:
+        assert bits(kept.restore(a_state())) == bits(a_state())
+
+
 def test_a_damaged_one_says_so(tmp_path):
     with Checkpoints(tmp_path / "c") as kept:
         kept.save(1, a_state())

@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from jerp.errors import ConfigError, TrainingError
+from jerp.runs.policy.description import run_description
 from jerp.runs.policy.groups import Play, PolicyTask
 from jerp.runs.policy.iterations import LEARN, compiled_iterations, host_iterations
 from jerp.runs.policy.warnings import collapse_warnings
@@ -88,7 +89,8 @@ def train_policy(
     state = init(jax.random.fold_in(key, LEARN), hyper, params)
     loop = compiled_iterations if play is None else partial(host_iterations, play)
     run = partial(loop, task, key, hyper, env_params, reference, frozen)
-    with Checkpoints(folder / "checkpoints") as checkpoints:
+    config = run_description(task, hyper, key, env_params)
+    with Checkpoints(folder / "checkpoints", config=config) as checkpoints:
         done = checkpoints.latest or 0
         if done:
             state = checkpoints.restore(state, done)

@@ -128,6 +128,14 @@ def test_another_policy_in_the_same_folder_is_refused(tmp_path):
         other(params, iterations=4)
 
 
+def test_another_algorithm_in_the_same_folder_is_refused(tmp_path):
+    """Its parameters fit, and its curve would look like one run."""
+    trained(tmp_path / "run", 2)
+    task = replace(TASK, config=replace(TASK.config, baseline="leave_one_out"))
+    with pytest.raises(StorageError, match="config/task/config/baseline is 'mean'"):
+        trained(tmp_path / "run", 4, task=task)
+
+
 def test_playing_from_the_host_is_the_same_training(tmp_path):
     """Also when it is resumed; and what made a loss NaN is kept."""
     compiled, _ = trained(tmp_path / "compiled", 3)
