@@ -32,6 +32,7 @@ from jerp.rollout.scan import rollout
 from jerp.runs.policy.groups import PolicyTask
 from jerp.runs.policy.training import train_policy
 from jerp.storage.documents import write_json
+from jerp.storage.locks import lock_folder
 from jerp.storage.tensors import load_tree, save_tree
 from jerp.training.cloning import clone_policy
 from jerp.typing import Key
@@ -83,15 +84,23 @@ def run_jobs(
     for job in jobs[first:last]:
         if job.is_done(folder):
             continue
-        where = job.folder(folder)
-        where.mkdir(parents=True, exist_ok=True)
-        key = jax.random.fold_in(jax.random.key(seed), job.seed)
-        make = _base if job.arm == "base" else partial(_arm, job.arm)
-        params = make(where, key, sizes, job.world)
-        found = _evaluate(key, sizes, job, params)
-        write_json(where / "process.json", notes.taken())
-        # Last, because it marks the job as done.
-        save_tree(where / "evaluation.safetensors", found, {})
+        job.folder(folder).mkdir(parents=True, exist_ok=True)
+        # Not even a process whose parent was killed may write here at the same time.
+        with lock_folder(job.folder(folder)):
+            _run_job(folder, job, sizes, seed, notes)
+
+
+def _run_job(
+    folder: Path, job: Job, sizes: Sizes, seed: int, notes: ProcessNotes
+) -> None:
+    where = job.folder(folder)
+    key = jax.random.fold_in(jax.random.key(seed), job.seed)
+    make = _base if job.arm == "base" else partial(_arm, job.arm)
+    params = make(where, key, sizes, job.world)
+    found = _evaluate(key, sizes, job, params)
+    write_json(where / "process.json", notes.taken())
+    # Last, because it marks the job as done.
+    save_tree(where / "evaluation.safetensors", found, {})
 
 
 def read_evaluation(folder: Path) -> dict[str, Any]:

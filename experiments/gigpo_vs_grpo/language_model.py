@@ -38,6 +38,7 @@ from jerp.runs.policy.groups import PolicyTask
 from jerp.runs.policy.training import train_policy
 from jerp.storage.adapters import save_adapters
 from jerp.storage.documents import write_json
+from jerp.storage.locks import lock_folder
 from jerp.storage.tensors import load_tree, save_tree
 from jerp.storage.weights import Weights, load_weights
 from jerp.training.cloning import clone_policy
@@ -85,17 +86,17 @@ def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None
             continue
         where = folder / part
         where.mkdir(parents=True, exist_ok=True)
-        adapters = make(where, key, reader, sizes)
-        lora = reader.policy.lora
-        assert lora is not None  # _reader gives one
-        save_adapters(where / "adapter", adapters, lora, base_model=weights.name)
-        found = _evaluate(key, reader, sizes, adapters)
-        write_json(
-            where / "process.json",
-            {**notes.taken(), "fingerprint": weights.fingerprint},
-        )
-        # Last, because it marks the part as done.
-        save_tree(where / "evaluation.safetensors", found, {})
+        # Not even a process whose parent was killed may write here at the same time.
+        with lock_folder(where):
+            adapters = make(where, key, reader, sizes)
+            lora = reader.policy.lora
+            assert lora is not None  # _reader gives one
+            save_adapters(where / "adapter", adapters, lora, base_model=weights.name)
+            found = _evaluate(key, reader, sizes, adapters)
+            taken = {**notes.taken(), "fingerprint": weights.fingerprint}
+            write_json(where / "process.json", taken)
+            # Last, because it marks the part as done.
+            save_tree(where / "evaluation.safetensors", found, {})
 
 
 def is_done(folder: Path, part: str) -> bool:

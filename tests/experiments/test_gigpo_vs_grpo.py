@@ -12,8 +12,9 @@ from experiments.gigpo_vs_grpo.config import ARMS, SIZES, GigpoConfig
 from experiments.gigpo_vs_grpo.jobs import PHASES, jobs_of, run_jobs
 from experiments.gigpo_vs_grpo.main import run
 from experiments.gigpo_vs_grpo.report import share_sentence
-from jerp.errors import ConfigError
+from jerp.errors import ConfigError, StorageError
 from jerp.storage.documents import write_json
+from jerp.storage.locks import lock_folder
 from jerp.storage.tensors import save_tree
 
 SOLVED = {
@@ -140,6 +141,16 @@ def test_jobs_of_an_arm_are_neighbours():
         ("one-anchor", 0),
     ]
     assert {job.arm for job in jobs_of("arms", sizes, 1)} == {*ARMS, "ppo"}
+
+
+def test_a_job_that_another_process_does_is_left_to_it(tmp_path):
+    job = jobs_of("base", SIZES["smoke"], 1)[0]
+    job.folder(tmp_path).mkdir(parents=True)
+    with (
+        lock_folder(job.folder(tmp_path)),
+        pytest.raises(StorageError, match="in use by process"),
+    ):
+        run_jobs(*(tmp_path, "base", (0, 1)), sizes=SIZES["smoke"], seed=0, num_seeds=1)
 
 
 @pytest.mark.parametrize(
