@@ -11,7 +11,9 @@ All candidates have to be read to know one probability. Beside the N tokens of a
 episode, acting reads T A (L_a - 1) more, and so does evaluating: one causal pass over
 the episode, then one over the candidates of each step, which read its keys and values
 where they lie and are computed a second time for the gradient. Actions of one token
-cost nothing. Texts that are long, or many, are cheaper to write than to score.
+cost nothing. Texts that are long, or many, are cheaper to write than to score: with 24
+actions of three tokens, in a small household, playing took four times as long as where
+actions are written, and a gradient two and a half times.
 """
 
 from __future__ import annotations
