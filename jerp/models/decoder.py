@@ -7,7 +7,8 @@ gate/up): fewer and wider products. Matrices are stored as `[in, out]`; their dt
 the dtype of the products, everything between them is float32.
 
 Axes: `B` sequences, `T` tokens, `S` cached positions, `H` query heads, `G` key/value
-heads, `D` features of a head. Sharding and training with dropout are refused.
+heads, `D` features of a head. Nothing here knows of devices: parameters are laid out on
+a mesh by their names (`jerp.training.sharding`), and XLA cuts these programs up.
 """
 
 from __future__ import annotations
