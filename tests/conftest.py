@@ -11,6 +11,15 @@ from pathlib import Path
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+# Compiling is nearly all of the time. Unless told otherwise, programs are compiled in
+# half of it, here and in the processes that tests start, to run slower and without
+# fused multiply-adds. Where single bits count, tests.optimised compiles as users do.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
+)
+
 # Workers, and the processes that tests start, compile many a program alike: what one
 # has compiled the others take. Made by the first process, gone with it.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
@@ -28,40 +37,9 @@ import pytest
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
 
-
-# Here compiling is nearly all of the time. Where a test is about single bits
-# (advantages, compensated sums) or runs for long (models, bridge), programs are
-# optimised as users' are.
-QUICKLY_COMPILED = (
-    *(
-        "bridge/test_world_episodes.py",
-        "cli",
-        "envs",
-        "estimators",
-        "experiments",
-        "harness",
-        "objectives",
-    ),
-    *("models/test_families.py", "models/test_lora.py", "models/test_step_policy.py"),
-    *("ops/test_checks.py", "ops/test_masked.py", "ops/test_segments.py"),
-    *("models/test_constrained.py", "models/test_continuation.py"),
-    "models/test_scored_policy.py",
-    *("models/test_prefix.py", "models/test_scoring.py", "models/test_token_policy.py"),
-    *("rollout", "runs"),
-    *("training", "test_examples.py", "test_readme.py"),
-)
-
 # One test of these takes longer than most files do: they start first, so that no
 # worker is left alone with them in the end.
 LONGEST = ("experiments", "notebooks", "runs", "test_packaging.py", "test_readme.py")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _quick_compilation(request):
-    """A quarter less time in what is named above, for slower programs."""
-    path = request.path.relative_to(Path(__file__).parent).as_posix()
-    quick = path.startswith(QUICKLY_COMPILED)
-    jax.config.update("jax_disable_most_optimizations", quick)
 
 
 def pytest_collection_modifyitems(items):

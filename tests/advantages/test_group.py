@@ -10,6 +10,7 @@ import pytest
 
 from jerp.advantages.group import group_relative_advantages
 from jerp.errors import ConfigError, InputError, UnknownNameError
+from tests.optimised import optimised_jit
 from tests.reference import group as reference
 
 
@@ -130,7 +131,7 @@ def test_equal_returns_give_exactly_zero():
         {"weight": np.float32(1.0 + mask[order])},
     ]
 
-    @jax.jit
+    @optimised_jit
     def run(returns, group_id, mask, epsilon):
         rows = (returns, group_id, mask)
         keywords = {"num_groups": len(DEAD), "epsilon": epsilon}

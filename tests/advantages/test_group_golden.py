@@ -8,11 +8,11 @@ trajectory once, to this project's function.
 import json
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
 from jerp.advantages.group import group_relative_advantages
+from tests.optimised import optimised_jit
 
 CASES = {
     case["name"]: case
@@ -34,7 +34,7 @@ KEYWORDS = {
 ROWS = 8
 
 
-@jax.jit
+@optimised_jit
 def all_variants(returns, group_id, mask):
     """One compilation: cases are padded to the rows of the largest."""
     return {
@@ -170,7 +170,7 @@ def test_rounding_is_no_advantage(value, number, theirs):
         assert abs(residue) / (std + 1e-6) == pytest.approx(abs(theirs), rel=0.01)
 
 
-@jax.jit
+@optimised_jit
 def equal_scores(*rows):
     return group_relative_advantages(*rows, num_groups=1, ddof=1)
 

@@ -1,11 +1,11 @@
 """What must hold for any returns: 200 examples each, one shape, one compilation."""
 
-import jax
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jerp.advantages.group import group_relative_advantages
+from tests.optimised import optimised_jit
 
 ROWS, GROUPS = 12, 4
 VARIANTS = (
@@ -20,7 +20,7 @@ UNSCALED = (3, 4, 5)
 CENTRED = (0, 1, 2, 3, 4)
 
 
-@jax.jit
+@optimised_jit
 def run(returns, group_id, mask):
     return [
         group_relative_advantages(returns, group_id, mask, num_groups=GROUPS, **variant)

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from jerp.ops.compensated import compensated_returns
 from jerp.ops.returns import discounted_returns
+from tests.optimised import optimised_jit
 
+RETURNS = optimised_jit(compensated_returns)
 REWARD = np.random.default_rng(0).normal(size=(40, 30)).astype(np.float32)
 
 
@@ -36,7 +38,7 @@ def test_by_hand(transform):
 @pytest.mark.parametrize("scale", [1.0, 1e-20, 1e30])
 def test_every_return_is_the_exact_one_rounded(discount, scale):
     reward = REWARD * np.float32(scale)
-    found = np.asarray(jax.jit(compensated_returns)(reward, discount=discount))
+    found = np.asarray(RETURNS(reward, discount=discount))
     exact = reference(reward, discount)
     np.testing.assert_array_equal(found, exact.astype(np.float32))
 
@@ -48,7 +50,6 @@ def test_equals_the_plain_recursion_to_its_rounding():
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-RETURNS = jax.jit(compensated_returns)
 SIXTEEN = st.lists(st.floats(-100, 100, width=32), min_size=16, max_size=16)
 
 

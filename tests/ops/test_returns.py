@@ -10,6 +10,7 @@ import pytest
 
 from jerp.errors import InputError, UnknownNameError
 from jerp.ops.returns import discounted_returns, gae, lambda_returns
+from tests.optimised import optimised_jit
 from tests.reference import returns as reference
 
 REWARD = np.array([1.0, -0.5, 0.0, 2.0, 0.25], np.float32)
@@ -197,7 +198,7 @@ def episodes_of(arrays, bootstrap):
         yield (*(x[start:end].astype(float) for x in (reward, value)), end_value)
 
 
-@jax.jit
+@optimised_jit
 def both_methods(arrays, bootstrap, discount, lambda_):
     keywords = {
         "discount": discount,
@@ -255,7 +256,7 @@ def test_both_methods_have_the_same_gradients():
     arrays, bootstrap = long_sequence()
     reward, value, *flags = arrays
 
-    @jax.jit
+    @optimised_jit
     def gradients(reward, value, discount, lambda_):
         def total(method, *args):
             reward, value, discount, lambda_ = args
