@@ -25,6 +25,11 @@ WEIGHT = np.float32([1, 2, 0, 3, 1, 1, 2])
 RUNS_A = np.float32([[0.5, 1.0, np.nan], [0.0, 0.0, 2.0], [np.nan] * 3])
 RUNS_B = np.float32([[0.5, 0.2], [0.0, 1.0], [0.0, 1.0]])
 
+# Without jit each primitive of each shape is compiled by itself: that is tested once.
+_middle = jax.jit(interquartile_mean)
+_better = jax.jit(probability_of_improvement)
+_profile = jax.jit(performance_profile)
+
 
 @pytest.fixture(autouse=True)
 def _strict_dtypes():
@@ -35,7 +40,7 @@ def _strict_dtypes():
 def test_middle_half_by_hand():
     """Six values: half of the second, the third, the fourth, half of the fifth."""
     values = jnp.array([100.0, 1.0, 2.0, 3.0, 4.0, -50.0])
-    found = interquartile_mean(values, jnp.ones(6))
+    found = _middle(values, jnp.ones(6))
     assert float(found) == pytest.approx((0.5 * 1 + 2 + 3 + 0.5 * 4) / 3)
 
 
@@ -44,24 +49,24 @@ def test_middle_half_against_a_walk(transform):
     expected = reference.interquartile_mean(VALUES, WEIGHT)
     assert float(found) == pytest.approx(expected, rel=1e-6)
     columns = np.stack([VALUES, -2 * VALUES], axis=1).reshape(7, 2, 1)
-    both = jax.jit(interquartile_mean)(columns, WEIGHT)
+    both = _middle(columns, WEIGHT)
     np.testing.assert_allclose(both[:, 0], [expected, -2 * expected], rtol=1e-6)
 
 
 def test_middle_half_is_the_trimmed_mean_of_four_n():
     """Where a quarter is a whole number of values, as scipy's `trim_mean` has it."""
     values = np.asarray(jax.random.normal(jax.random.key(0), (12,)))
-    found = interquartile_mean(values, np.ones(12, np.float32))
+    found = _middle(values, np.ones(12, np.float32))
     assert float(found) == pytest.approx(np.sort(values)[3:9].mean(), rel=1e-5)
 
 
 def test_a_weight_is_that_many_copies():
     copies = np.repeat(VALUES, WEIGHT.astype(int))
-    expected = interquartile_mean(copies, np.ones(10, np.float32))
-    found = interquartile_mean(VALUES, WEIGHT)
+    expected = _middle(copies, np.ones(10, np.float32))
+    found = _middle(VALUES, WEIGHT)
     assert float(found) == pytest.approx(float(expected), rel=1e-6)
     poisoned = np.where(WEIGHT > 0, VALUES, np.float32(1e30))
-    assert float(interquartile_mean(poisoned, WEIGHT)) == float(found)
+    assert float(_middle(poisoned, WEIGHT)) == float(found)
 
 
 def test_middle_half_is_robust_to_infinities_and_shows_a_nan(transform):
@@ -74,14 +79,11 @@ def test_middle_half_is_robust_to_infinities_and_shows_a_nan(transform):
 
 
 def test_middle_half_of_nothing():
-    assert np.isnan(interquartile_mean(VALUES, np.zeros(7, np.float32)))
-    assert np.isnan(interquartile_mean(jnp.zeros((0, 2)), jnp.zeros(0))).tolist() == [
+    assert np.isnan(_middle(VALUES, np.zeros(7, np.float32)))
+    assert np.isnan(_middle(jnp.zeros((0, 2)), jnp.zeros(0))).tolist() == [
         True,
         True,
     ]
-
-
-_middle = jax.jit(interquartile_mean)
 
 
 @given(
@@ -130,17 +132,14 @@ def test_masked_runs_are_no_runs(poison):
     mask = np.array([[True, False, True], [True, True, False], [False] * 3])
     filled = np.where(mask, np.nan_to_num(RUNS_A), np.float32(poison))
     clean = np.where(mask, np.nan_to_num(RUNS_A), np.float32(np.nan))
-    found = probability_of_improvement(filled, RUNS_B, mask_a=mask)
+    found = _better(filled, RUNS_B, mask_a=mask)
     expected = reference.probability_of_improvement(clean, RUNS_B)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
-    turned = probability_of_improvement(RUNS_B, filled, mask_b=mask)
+    turned = _better(RUNS_B, filled, mask_b=mask)
     np.testing.assert_allclose(turned, 1 - np.asarray(found), rtol=1e-6)
-    profile = performance_profile(filled, jnp.array([0.1]), mask=mask)
+    profile = _profile(filled, jnp.array([0.1]), mask=mask)
     expected = reference.performance_profile(clean, [0.1])
     np.testing.assert_allclose(profile, expected, rtol=1e-6)
-
-
-_better = jax.jit(probability_of_improvement)
 
 
 @given(arrays(np.float32, (2, 2, 3), elements=st.integers(-2, 2).map(float)))
@@ -156,7 +155,7 @@ def test_improvement_turns_and_sees_order_alone(scores):
 def test_improvement_in_an_interval_over_tasks():
     random = np.random.default_rng(0)
     a, b = np.float32(random.normal(size=(2, 11, 12)))
-    better = probability_of_improvement(a + 1, b)
+    better = _better(a + 1, b)
     task = np.arange(11, dtype=np.int32)
     found = bootstrap_500(jax.random.key(2), np.asarray(better), cluster=task)
     # P(N(1, 1) > N(0, 1)) = Phi(1 / sqrt(2)).
@@ -170,17 +169,17 @@ def test_profile_by_hand(transform):
     np.testing.assert_allclose(found[0], [1, 1, 0.5, 0], rtol=1e-6)
     np.testing.assert_allclose(found[1], [1, 1 / 3, 1 / 3, 0], rtol=1e-6)
     assert np.isnan(found[2]).all()
-    flat = performance_profile(RUNS_A.ravel(), thresholds)
+    flat = _profile(RUNS_A.ravel(), thresholds)
     assert flat.shape == (9, 4)
     np.testing.assert_allclose(np.asarray(flat)[:2].mean(0), found[0], rtol=1e-6)
-    part = performance_profile(RUNS_A[:, 1], thresholds, mask=np.arange(3) == 1)
+    part = _profile(RUNS_A[:, 1], thresholds, mask=np.arange(3) == 1)
     assert np.isnan(part).all(axis=1).tolist() == [True, False, True]
 
 
 def test_profile_in_a_band():
     scores = np.float32(np.random.default_rng(0).uniform(size=(5, 30)))
     thresholds = np.float32([0.2, 0.4, 0.6, 0.8])
-    profile = performance_profile(scores, thresholds)
+    profile = _profile(scores, thresholds)
     band = band_500(jax.random.key(1), np.asarray(profile))
     truth = 1 - thresholds
     assert ((band.low < truth) & (truth < band.high)).all()
