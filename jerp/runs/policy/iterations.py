@@ -17,6 +17,7 @@ import numpy as np
 from jerp.runs.policy.groups import Play, PolicyTask, play_batch
 from jerp.training.group import make_group_step
 from jerp.training.group_settings import GroupHyper
+from jerp.training.sharding import keep_layout, replicate, split_batch
 from jerp.training.state import TrainState
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key, Outcome
@@ -27,7 +28,7 @@ PLAY, CHOOSE, LEARN = range(3)
 """Streams of random keys of a run."""
 
 
-@partial(jax.jit, static_argnames=("task", "size", "keep"))
+@partial(jax.jit, static_argnames=("task", "size", "keep"), donate_argnames=("state",))
 def compiled_iterations(
     task: PolicyTask,
     key: Key,
@@ -43,6 +44,8 @@ def compiled_iterations(
 ) -> tuple[TrainState, Any]:
     """`size` iterations from `first` on; with `keep`, the episodes as well.
 
+    `state` is consumed: what comes after takes its place in memory.
+
     Returns:
       The state, and metrics by name, `[size]`; with `keep`, a pair of these and the
       episodes `[size, B, T, ...]`.
@@ -53,8 +56,8 @@ def compiled_iterations(
             _stream(key, number), task, hyper, env_params, _whole(state, frozen)
         )
         state, metrics = _learned(task, hyper, reference, frozen, state, data)
-        metrics |= played
-        return state, (metrics, data) if keep else metrics
+        metrics = replicate(metrics | played)
+        return state, (metrics, replicate(data)) if keep else metrics
 
     return jax.lax.scan(one, state, first + jnp.arange(size))
 
@@ -108,15 +111,21 @@ def _learned(
     state: TrainState,
     data: Trajectory,
 ) -> tuple[TrainState, dict[str, Array]]:
-    """One update, and what its episodes came to."""
+    """One update, and what its episodes came to.
+
+    On a mesh, episodes are dealt out, here and where they were played: XLA carries the
+    layout back to there.
+    """
+    data = split_batch(data)
     _, step = make_group_step(task.config, task.policy)
     state, metrics = step(state, hyper, data, reference, frozen)
-    return state, metrics | {
+    metrics |= {
         "success": _share(data, Outcome.SUCCESS),
         "truncated": _share(data, Outcome.TRUNCATED),
         "score": jnp.mean(data.score),
         "steps": jnp.mean(jnp.sum(data.mask, axis=1).astype(jnp.float32)),
     }
+    return keep_layout(state), metrics
 
 
 def _share(data: Trajectory, outcome: Outcome) -> Array:
@@ -124,4 +133,4 @@ def _share(data: Trajectory, outcome: Outcome) -> Array:
     return jnp.mean((data.outcome == outcome).astype(jnp.float32))
 
 
-_learn = jax.jit(_learned, static_argnames="task")
+_learn = jax.jit(_learned, static_argnames="task", donate_argnames="state")

@@ -12,12 +12,15 @@ to n equals one of n, bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from jerp.errors import ConfigError, TrainingError
 from jerp.runs.policy.description import run_description
@@ -29,6 +32,7 @@ from jerp.storage.metrics import MetricsLog, Mirror
 from jerp.storage.tensors import save_tree
 from jerp.training.group import make_group_step
 from jerp.training.group_settings import GroupHyper
+from jerp.training.sharding import shard
 from jerp.training.state import TrainState
 from jerp.typing import Key
 
@@ -48,6 +52,7 @@ def train_policy(
     play: Play | None = None,
     reference: Any = None,
     frozen: Mapping[str, Any] | None = None,
+    mesh: Mesh | None = None,
     mirrors: Sequence[Mirror] = (),
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[TrainState, list[str]]:
@@ -67,46 +72,84 @@ def train_policy(
       reference: parameters to stay near to, with `hyper.kl_weight`.
       frozen: entries of the policy's parameters that are not trained and not in
         `params`, such as the decoder beside adapters; no checkpoint holds them.
-      mirrors: see `jerp.storage.metrics`.
+      mesh: of `jerp.training.sharding.make_mesh`; parameters and episodes are laid out
+        on it, and the numbers stay the same up to rounding. The processes of a mesh all
+        call this alike, with a folder that they share.
+      mirrors: see `jerp.storage.metrics`; told by the first process alone, which also
+        writes `metrics.jsonl`.
       on_progress: called with the number of iterations just finished or found.
 
     Returns:
       The state, and warnings about the run, such as of a collapse.
 
     Raises:
-      ConfigError: fewer tasks than groups, or what `make_group_step` refuses.
+      ConfigError: fewer tasks than groups, what `make_group_step` refuses, episodes
+        that the mesh cannot deal out, or several processes that `play` from the host.
       TrainingError: a loss became NaN or infinite; the batch that did it is kept.
       StorageError: files that cannot be read or written, or are of another config.
     """
     folder = Path(folder)
+    _check_settings(task, env_params, play, mesh)
+    loop = compiled_iterations if play is None else partial(host_iterations, play)
+    context = nullcontext() if mesh is None else jax.set_mesh(mesh)
+    laid_out = (lambda tree: tree) if mesh is None else partial(shard, mesh)
+    run = partial(loop, task, *laid_out((key, hyper, env_params, reference, frozen)))
+    config = run_description(task, hyper, key, env_params)
+    with context, Checkpoints(folder / "checkpoints", config=config) as checkpoints:
+
+        def state_at(done: int) -> TrainState:
+            state = laid_out(_begun(key, task, hyper, params))
+            return checkpoints.restore(state, done) if done else state
+
+        done = checkpoints.latest or 0
+        state = state_at(done)
+        log = None
+        if jax.process_index() == 0:
+            log = MetricsLog(folder / "metrics.jsonl", first=done, mirrors=mirrors)
+        rows: list[dict[str, Any]] = []
+        on_progress(done)
+        while done < iterations:
+            size = min(chunk, iterations - done)
+            state, metrics = run(state, done, size=size)
+            made = _rows(jax.device_get(metrics), done)
+            _check(folder, run, partial(state_at, done), done, made)
+            if log is not None:
+                log.write(made)
+            checkpoints.save(done + size, state)
+            done, rows = done + size, [*rows, *made]
+            on_progress(size)
+    return state, collapse_warnings(rows, num_actions=task.env.num_actions)
+
+
+def _check_settings(
+    task: PolicyTask, env_params: Any, play: Play | None, mesh: Mesh | None
+) -> None:
     number = jax.tree.leaves(env_params)[0].shape[0]
     if number < task.config.num_groups:
         raise ConfigError(
             f"env_params: expected at least num_groups={task.config.num_groups} tasks, "
             f"got {number}"
         )
+    processes = jax.process_count()
+    if processes > 1 and mesh is None:
+        raise ConfigError(
+            f"mesh: expected one of the devices of all {processes} processes, got None"
+        )
+    if processes > 1 and play is not None:
+        raise ConfigError(
+            "play: expected None, to play inside the compiled program, got episodes "
+            f"played from the host, in each of {processes} processes"
+        )
+
+
+def _begun(key: Key, task: PolicyTask, hyper: GroupHyper, params: Any) -> TrainState:
+    """The state before the first iteration.
+
+    Of a copy of `params`: what is trained on is consumed, and these are the caller's.
+    """
     init, _ = make_group_step(task.config, task.policy)
-    state = init(jax.random.fold_in(key, LEARN), hyper, params)
-    loop = compiled_iterations if play is None else partial(host_iterations, play)
-    run = partial(loop, task, key, hyper, env_params, reference, frozen)
-    config = run_description(task, hyper, key, env_params)
-    with Checkpoints(folder / "checkpoints", config=config) as checkpoints:
-        done = checkpoints.latest or 0
-        if done:
-            state = checkpoints.restore(state, done)
-        log = MetricsLog(folder / "metrics.jsonl", first=done, mirrors=mirrors)
-        rows: list[dict[str, Any]] = []
-        on_progress(done)
-        while done < iterations:
-            size = min(chunk, iterations - done)
-            after, metrics = run(state, done, size=size)
-            made = _rows(jax.device_get(metrics), done)
-            _check(folder, run, state, done, made)
-            log.write(made)
-            checkpoints.save(done + size, after)
-            state, done, rows = after, done + size, [*rows, *made]
-            on_progress(size)
-    return state, collapse_warnings(rows, num_actions=task.env.num_actions)
+    mine = jax.tree.map(jnp.copy, params)
+    return init(jax.random.fold_in(key, LEARN), hyper, mine)
 
 
 def _rows(metrics: dict[str, np.ndarray], first: int) -> list[dict[str, Any]]:
@@ -118,19 +161,25 @@ def _rows(metrics: dict[str, np.ndarray], first: int) -> list[dict[str, Any]]:
 
 
 def _check(
-    folder: Path, run: Any, state: TrainState, first: int, rows: list[dict[str, Any]]
+    folder: Path,
+    run: Any,
+    before: Callable[[], TrainState],
+    first: int,
+    rows: list[dict[str, Any]],
 ) -> None:
     """Stops at a loss that is no number, and keeps the episodes that made it."""
     bad = [i for i, row in enumerate(rows) if not np.isfinite(row["loss"])]
     if not bad:
         return
+    state = before()
     if bad[0]:
         state, _ = run(state, first, size=bad[0])
     number = first + bad[0]
     _, (_, data) = run(state, number, size=1, keep=True)
     path = folder / "nan-batch.safetensors"
     tree = jax.device_get(jax.tree.map(lambda x: x[0], vars(data)))
-    save_tree(path, tree, {"iteration": number})
+    if jax.process_index() == 0:
+        save_tree(path, tree, {"iteration": number})
     raise TrainingError(
         f"iteration {number}: the loss is {rows[bad[0]]['loss']}; its episodes are in "
         f"{path}, the state before is the last checkpoint; a smaller learning rate or "

@@ -11,7 +11,7 @@ import pytest
 from jerp.bridge.world_episodes import play_worlds
 from jerp.envs.probes import probe_params
 from jerp.errors import ConfigError, StorageError, TrainingError
-from jerp.runs.policy import groups
+from jerp.runs.policy import groups, iterations, training
 from jerp.runs.policy.groups import PolicyTask, play_groups
 from jerp.runs.policy.training import train_policy
 from jerp.storage.metrics import read_metrics
@@ -56,6 +56,26 @@ def test_k_and_resume_is_n_to_the_bit(tmp_path):
     seen = []
     trained(tmp_path / "parts", 6, on_progress=seen.append)
     assert seen == [6]
+
+
+def test_what_callers_hold_stays_and_what_a_run_holds_is_consumed(
+    tmp_path, monkeypatch
+):
+    params = POLICY.init(jax.random.key(1))
+    held = (params, TASKS, jax.random.key_data(KEY))
+    before = jax.tree.map(np.array, held)
+    consumed = []
+
+    def watched(*arguments, **settings):
+        found = iterations.compiled_iterations(*arguments, **settings)
+        consumed.extend(jax.tree.leaves(arguments[6].params))
+        return found
+
+    monkeypatch.setattr(training, "compiled_iterations", watched)
+    train_policy(tmp_path, KEY, TASK, HYPER, TASKS, params, iterations=4, chunk=2)
+    assert consumed and all(x.is_deleted() for x in consumed)
+    assert not any(x.is_deleted() for x in (KEY, *jax.tree.leaves(held)))
+    same(before, (params, TASKS, jax.random.key_data(KEY)))
 
 
 def test_rows_after_the_last_checkpoint_are_taken_back(tmp_path):
@@ -104,6 +124,17 @@ def test_refusals(tmp_path):
         trained(tmp_path / "few", 2, tasks=few)
     with pytest.raises(ConfigError, match="group_size: expected at least 2"):
         replace(TASK, group_size=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_a_later_loss_that_is_no_number_is_made_again(tmp_path, chunk):
+    """From the checkpoint before, or from the parameters that the caller still has."""
+    with pytest.raises(TrainingError, match="iteration 1: the loss is nan"):
+        trained(tmp_path, 2, hyper=GroupHyper(learning_rate=3e38), chunk=chunk)
+    tree, document = load_tree(tmp_path / "nan-batch.safetensors")
+    assert document == {"iteration": 1} and tree["action"].shape == (16, STEPS)
+    assert len(read_metrics(tmp_path / "metrics.jsonl")) == 2 - chunk
 
 
 def test_a_mirror_may_fail(tmp_path):
