@@ -31,9 +31,6 @@ from jerp.training.sharding import (
 )
 from tests.training.cue_world import CRITIC, STEPS, CueWorld
 
-# Less time to compile.
-jax.config.update("jax_disable_most_optimizations", True)
-
 TASKS = jax.tree.map(
     lambda x: np.tile(x, 4), probe_params("matching", "action", "delayed")
 )

@@ -29,6 +29,8 @@ from jerp.training.sharding import (
     state_shardings,
 )
 
+EIGHT = "--xla_force_host_platform_device_count=8"
+
 # Of two by two by two devices that are not there: layouts are a matter of shapes.
 MESH = AbstractMesh((2, 2, 2), sharding.AXES, (AxisType.Auto,) * 3)
 
@@ -144,7 +146,7 @@ def differences(*cases):
         capture_output=True,
         text=True,
         timeout=300,
-        env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"},
+        env={**os.environ, "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {EIGHT}"},
     )
     assert done.returncode == 0, done.stderr
     assert "rematerialization" not in done.stderr, done.stderr

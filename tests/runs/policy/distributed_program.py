@@ -45,8 +45,6 @@ def main(folder, rank=0, size=1, address=""):
     if size > 1:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize(address, size, rank)
-    # Less time to compile.
-    jax.config.update("jax_disable_most_optimizations", True)
     mesh, shown = make_mesh(fsdp=size), []
     mirrors = [lambda step, numbers: shown.append(step)]
     train(folder, mesh, 2, mirrors)
