@@ -37,7 +37,8 @@ class HalfProducts:
       'float32'
 
     Deviations: log-probabilities of acting and of evaluating are of the same rounded
-    matrices, but differ by roundings on the way: up to about 1e-2, not 1e-4.
+    matrices, but inputs of products are rounded too: where a sum came out in another
+    order, they may differ by more than the 1e-4 of float32.
 
     Reference: Micikevicius et al., "Mixed precision training", arXiv:1710.03740,
     section 3.1; bfloat16 has the range of float32, so no loss is scaled.

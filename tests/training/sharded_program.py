@@ -34,7 +34,8 @@ from tests.training.cue_world import CRITIC, STEPS, CueWorld
 TASKS = jax.tree.map(
     lambda x: np.tile(x, 4), probe_params("matching", "action", "delayed")
 )
-HYPER = GroupHyper(learning_rate=1e-3, max_grad_norm=1e3)
+# With a bonus for entropy, for the loss of a single update is 0 otherwise.
+HYPER = GroupHyper(learning_rate=1e-3, max_grad_norm=1e3, entropy_weight=0.5)
 TOKENS = token_policy(
     8, 2, 1, num_steps=STEPS, actions=((5,), (6,)), hidden_size=16, num_heads=2
 )
@@ -126,6 +127,7 @@ def compared(case):
         "gradient": 10 * distance(moments(after), moments(expected)),
         "gradient_size": 10 * distance(moments(after), moments(before)),
         "metrics": distance(metrics, numbers),
+        "loss": float(numbers["loss"]),
         "log_prob": distance(data.log_prob, episodes.log_prob),
         "episodes": same(data, episodes),
         "work": work / whole_work,

@@ -22,7 +22,8 @@ from tests.training.cue_world import CRITIC, play
 from tests.training.test_frozen import LORA, parts, shown
 
 TOLERANCE = 2**-5
-HYPER = GroupHyper(learning_rate=0.01, max_grad_norm=1e3)
+# With a bonus for entropy, for the loss of a single update is 0 otherwise.
+HYPER = GroupHyper(learning_rate=0.01, max_grad_norm=1e3, entropy_weight=0.5)
 
 
 def stepped(policy, params, data, **settings):
@@ -42,6 +43,8 @@ def check_close(exact, half):
     assert all(np.isfinite(x) for x in rounded.values()) and np.isfinite(close).all()
     for name in ("loss", "entropy", "sampler_gap"):
         assert abs(float(rounded[name]) - float(numbers[name])) < TOLERANCE
+    assert abs(float(numbers["loss"])) > 0.1
+    assert float(rounded["loss"]) != float(numbers["loss"])
     error = np.linalg.norm(close - gradient) / np.linalg.norm(gradient)
     assert 1e-5 < error < TOLERANCE, error
 

@@ -160,6 +160,7 @@ def check(case, found):
     }
     assert max(errors.values()) < 1e-5, (case, errors)
     assert found["moved"] > 5e-4 and found["gradient_size"] > 1e-3
+    assert abs(found["loss"]) > 1e-2
     sizes = [int(size) for size in case.split("/")[1].split("x")]
     parts = {path: n for path, n in found["parts"].items() if "layer_0" in path}
     matrices = [n for path, n in parts.items() if path.endswith(("qkv", "down"))]
