@@ -18,7 +18,7 @@ from jerp.errors import ConfigError
 from jerp.objectives.length import overlong_penalty
 from jerp.ops.masked import masked_mean
 from jerp.ops.returns import gae
-from jerp.ops.segments import group_sum
+from jerp.ops.segments import group_max, group_sum
 from jerp.training.group_settings import GroupConfig, GroupHyper
 from jerp.trajectory import Trajectory, valid_episodes
 from jerp.typing import Array
@@ -33,7 +33,9 @@ class StepAdvantage(struct.PyTreeNode):
       value: `[B, T]` float32, 0 in padding.
       kept: `[B]` bool, episodes that enter the loss.
       target: `[B, T]` float32, of a value head; None without one.
-      dead: `[G]` bool, groups that teach nothing: their returns are all equal.
+      dead: `[G]` bool, groups that teach nothing: their returns are all equal, and of
+        "gigpo" and "one_anchor" every advantage of their steps is 0 besides, for equal
+        returns that came at different times tell steps apart.
       metrics: by name a number: `dead_share`, `return_mean`, and of "gigpo" what the
         anchors cover.
     """
@@ -177,7 +179,10 @@ def live_groups(config: GroupConfig, hyper: GroupHyper, data: Trajectory) -> Arr
 def _by_state(
     config: GroupConfig, hyper: GroupHyper, data: Trajectory, reward: Array, mask: Array
 ) -> tuple[Array, Array, dict[str, Array]]:
-    """GiGPO, or its control in which all states of a group are one."""
+    """GiGPO, or its control in which all states of a group are one.
+
+    A group is dead if no step of it has an advantage, of its episode or of its own.
+    """
     one = config.advantage == "one_anchor"
     found = gigpo_advantages(
         reward,
@@ -196,7 +201,14 @@ def _by_state(
         "anchor_size_mean": found.coverage.size_mean,
         "anchor_singletons": found.coverage.singleton_share,
     }
-    return found.total, found.dead, coverage
+    largest = group_max(
+        jnp.max(jnp.abs(found.total), axis=1),
+        data.group_id,
+        jnp.any(mask, axis=1),
+        num_groups=config.num_groups,
+        empty=-1.0,
+    )
+    return found.total, largest == 0, coverage
 
 
 def _generalised(

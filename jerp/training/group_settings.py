@@ -45,8 +45,9 @@ class GroupConfig:
       minibatches: updates a pass; a divisor of the number of episodes.
       microbatches: parts of a minibatch whose gradients are added up, which changes
         memory and not the update; a divisor of a minibatch's episodes.
-      drop_dead: episodes of groups whose returns are all equal enter no loss, as
-        DAPO's dynamic sampling has it; otherwise they count with advantage 0.
+      drop_dead: episodes of dead groups (`StepAdvantage.dead`: no advantage but 0)
+        enter no loss, as DAPO's dynamic sampling has it; otherwise they count with
+        advantage 0.
     """
 
     num_groups: int

@@ -1,4 +1,4 @@
-"""What episodes are fined for their length: by hand, by the reference, in the limit."""
+"""Fines for length: by hand, by the reference, in the limit. Which groups are dead."""
 
 import jax
 import numpy as np
@@ -99,6 +99,37 @@ def test_live_groups_are_those_whose_returns_differ(data):
     assert live(GroupConfig(4), fines, data).tolist() == [True, False, True, True]
     with pytest.raises(ConfigError, match="'return' compares no groups"):
         live_groups(GroupConfig(4, advantage="return"), GroupHyper(), data)
+
+
+@pytest.mark.parametrize("name", ["gigpo", "one_anchor"])
+def test_equal_returns_at_different_times_teach_steps(name):
+    """Group 0 is paid at once or a step later, group 1 never; both return the same."""
+    data = random_trajectory(batch=4, steps=2, num_tasks=2)
+    data = data.replace(
+        mask=np.ones((4, 2), bool),
+        reward=np.array([[1, 0], [0, 0], [0, 1], [0, 0]], np.float32),
+        anchor=np.array([[0, 1], [0, 1], [0, 2], [0, 2]], np.int32),
+    )
+    found = jax.jit(step_advantage, static_argnums=0)
+    config = GroupConfig(
+        2, advantage=name, scale="none", step_scale="none", drop_dead=True
+    )
+    hyper = GroupHyper(discount=0.5)
+    steps = found(config, hyper, data, None)
+    # What followed is 1 and 0 against 1/2 and 1. The last states were met once each;
+    # the control compares them too, with a mean of 5/8.
+    literal = {
+        "gigpo": [[0.25, 0], [-0.25, 0]],
+        "one_anchor": [[0.375, -0.625], [-0.125, 0.375]],
+    }
+    np.testing.assert_allclose(steps.value[::2], literal[name], atol=1e-6)
+    np.testing.assert_array_equal(steps.value[1::2], 0)
+    assert steps.dead.tolist() == [False, True]
+    assert steps.kept.tolist() == [True, False, True, False]
+    assert float(steps.metrics["dead_share"]) == 0.5
+    # In the limit without the term of steps it is GRPO, to which both are dead.
+    limit = found(config, hyper.replace(step_weight=0.0), data, None)
+    assert limit.dead.tolist() == [True, True]
 
 
 def test_dapo_has_the_limits_of_its_paper():
