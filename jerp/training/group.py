@@ -204,7 +204,10 @@ def _update(
     carry: tuple[Any, Any],
     parts: GroupBatch,
 ) -> tuple[tuple[Any, Any], tuple[LossOutput, Array, Array]]:
-    """One update from a minibatch whose parts `[microbatches, b, ...]` are added up."""
+    """One update from a minibatch whose parts `[microbatches, b, ...]` are added up.
+
+    A minibatch in which nothing counts, such as one of dead groups, is no update.
+    """
     params, opt_state = carry
 
     def total(params: Any, part: GroupBatch) -> tuple[Array, Any]:
@@ -220,9 +223,14 @@ def _update(
     output = jax.tree.map(jnp.sum, output)
     weight = output.loss.weight
     gradient = jax.tree.map(lambda g: g / jnp.where(weight > 0, weight, 1.0), gradient)
-    change, opt_state = _optimizer(hyper).update(gradient, opt_state, params)
-    params = optax.apply_updates(params, change)
-    return (params, opt_state), (output, optax.tree.norm(gradient), jnp.max(gap))
+    change, moments = _optimizer(hyper).update(gradient, opt_state, params)
+    # A gradient of 0 would still be a step, by the momentum of those before it.
+    carry = jax.tree.map(
+        partial(jnp.where, weight > 0),
+        (optax.apply_updates(params, change), moments),
+        carry,
+    )
+    return carry, (output, optax.tree.norm(gradient), jnp.max(gap))
 
 
 def _optimizer(hyper: GroupHyper) -> optax.GradientTransformation:

@@ -210,6 +210,23 @@ def test_dead_groups_may_be_dropped():
     assert np.abs(changes(kept)[0]).max() > 0 < np.abs(changes(dropped)[0]).max()
 
 
+def test_a_batch_of_dead_groups_moves_nothing():
+    """Though Adam's momentum of the step before would."""
+    config = replace(CONFIG, drop_dead=True)
+    before, _ = stepped(config)
+    _, step = functions(config)
+    equal = episodes().replace(reward=jnp.ones_like(episodes().reward))
+    after, metrics = step(before, HYPER, equal)
+    assert float(metrics["dead_share"]) == 1
+    assert float(metrics["loss"]) == float(metrics["grad_norm"]) == 0
+    chex.assert_trees_all_equal(after.params, before.params)
+    chex.assert_trees_all_equal(after.opt_state, before.opt_state)
+    assert int(after.step) == int(before.step) + 1
+    # Where the same groups are kept, their weight is not 0: this is an update.
+    kept, _ = functions(CONFIG)[1](before, HYPER, equal)
+    assert np.abs(kept.params["logits"] - before.params["logits"]).max() > 1e-3
+
+
 def test_seeds_and_learning_rates_share_a_compilation():
     init, step = make_group_step(CONFIG, TABLE)
     hyper = GroupHyper(learning_rate=jnp.array([0.05, 0.01]))
