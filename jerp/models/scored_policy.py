@@ -73,7 +73,8 @@ class ScoredPolicy(TokenPolicy):
     ) -> tuple[TokenMemory, Acted]:
         """Chooses an action an episode, see `jerp.models.policy.SequencePolicy`.
 
-        A log-probability is NaN for an episode whose memory is full.
+        A log-probability is NaN where the memory is too small for what was seen and for
+        the action.
         """
         seen, actions = self._seen(observation)
         chex.assert_rank([seen, actions, legal], [2, 3, 2])
@@ -89,13 +90,13 @@ class ScoredPolicy(TokenPolicy):
         log_probs = self._choice(variables, prefix, actions, legal)
         action = jax.vmap(jax.random.categorical)(keys, log_probs).astype(jnp.int32)
         log_prob = jnp.take_along_axis(log_probs, action[:, None], axis=1)[:, 0]
-        log_prob = jnp.where(rows.fits, log_prob, jnp.nan)
         words = jnp.take_along_axis(actions, action[:, None, None], axis=1)[:, 0]
         count = jnp.where(live, _length(words), 0)
         rows = append(
             variables, rows.cache, rows.position, words, count, decoder=decoder
         )
         last = jnp.where(count[:, None] > 0, rows.last, last)
+        log_prob = jnp.where(rows.fits, log_prob, jnp.nan)
         return TokenMemory(rows.cache, rows.position, last), Acted(action, log_prob)
 
     def evaluate(
@@ -113,12 +114,12 @@ class ScoredPolicy(TokenPolicy):
         decoder, variables = Decoder(self.config), self._variables(params, key)
         action = jnp.where(mask, trajectory.action, 0)
         words = jnp.take_along_axis(actions, action[..., None, None], axis=2)[:, :, 0]
-        words = jnp.where(mask[..., None], words, 0)
         stream = read_stream(
             variables,
-            jnp.where(mask[..., None], seen, 0),
+            seen,
             words,
             words != 0,
+            mask,
             decoder=decoder,
             capacity=self.num_positions,
         )
@@ -136,6 +137,9 @@ class ScoredPolicy(TokenPolicy):
         by_step = jax.tree.map(partial(jnp.swapaxes, axis1=0, axis2=1), by_step)
         log_probs = jnp.swapaxes(lax.map(step, by_step), 0, 1)
         taken = jnp.take_along_axis(log_probs, action[..., None], axis=-1)[..., 0]
+        # Acting has no number either for an action that it cannot remember.
+        beyond = starts + _length(words) > self.num_positions
+        taken = jnp.where(beyond, jnp.nan, taken)
         return Evaluated(
             log_prob=jnp.where(mask, taken, 0.0),
             entropy=jnp.where(mask, categorical_entropy(log_probs), 0.0),

@@ -197,9 +197,10 @@ class TokenPolicy:
         decoder, variables = Decoder(self.config), self._variables(params, key)
         hidden = read_stream(
             variables,
-            jnp.where(mask[..., None], seen, 0),
-            jnp.where(mask[..., None], trajectory.tokens, 0),
-            mask[..., None] & cast(Array, trajectory.token_mask),
+            seen,
+            trajectory.tokens,
+            cast(Array, trajectory.token_mask),
+            mask,
             decoder=decoder,
             capacity=self.num_positions,
         ).states

@@ -32,7 +32,7 @@ class Stream(NamedTuple):
     Attributes:
       states: `[B, T, L_a, F]` float32: entry `j` is the state of the last real token
         before action token `j`; 0 where there is none, NaN where it lies beyond the
-        capacity.
+        capacity. Finite in padding, where a NaN would come back in every gradient.
       before: `[B, T, L_a]` int32, how many real tokens that is.
       cache: keys and values of the real tokens by layer, as `causal_mixer` has them.
     """
@@ -47,6 +47,7 @@ def read_stream(
     observation: Array,
     tokens: Array,
     token_mask: Array,
+    mask: Array,
     *,
     decoder: Decoder,
     capacity: int,
@@ -58,16 +59,18 @@ def read_stream(
       observation: `[B, T, L_o]` int32, padded with 0.
       tokens: `[B, T, L_a]` int32, what was written.
       token_mask: `[B, T, L_a]` bool, what of it is real.
+      mask: `[B, T]` bool, real steps; the others may hold anything and are not read.
       decoder: static.
       capacity: static, the most tokens of an episode that are read.
 
     Returns:
       `Stream`.
     """
-    chex.assert_rank([observation, tokens, token_mask], 3)
+    chex.assert_rank([observation, tokens, token_mask, mask], [3, 3, 3, 2])
     batch, steps, num_seen = observation.shape
     stream = jnp.concatenate([observation, tokens], axis=-1).reshape(batch, -1)
-    real = jnp.concatenate([observation != 0, token_mask], axis=-1).reshape(batch, -1)
+    real = jnp.concatenate([observation != 0, token_mask], axis=-1) & mask[..., None]
+    real = real.reshape(batch, -1)
     count = jnp.cumsum(real, axis=1, dtype=jnp.int32)
     place = jnp.where(real, count - 1, capacity)
     packed = jnp.zeros((batch, capacity), jnp.int32)
@@ -81,6 +84,8 @@ def read_stream(
     last = jnp.clip(before - 1, 0, capacity - 1)
     states = jnp.take_along_axis(hidden, last, axis=1)
     states = jnp.where(before > 0, states, 0.0)
-    states = jnp.where(before <= capacity, states, jnp.nan)
+    states = states.reshape(*tokens.shape, -1)
     before = before.reshape(tokens.shape)
-    return Stream(states.reshape(*tokens.shape, -1), before, cast(Any, cache))
+    beyond = mask[..., None] & (before > capacity)
+    states = jnp.where(beyond[..., None], jnp.nan, states)
+    return Stream(states, before, cast(Any, cache))

@@ -71,7 +71,9 @@ def test_long_episodes_are_read_in_blocks_to_the_same_states():
     """A capacity beyond two blocks changes no state of a short episode."""
     seen = jnp.array([[[3, 4, 0], [5, 0, 0]], [[6, 7, 8], [9, 3, 0]]])
     said = jnp.array([[[1, 2], [3, 0]], [[4, 0], [5, 6]]])
-    read = partial(read_stream, random_params(), seen, said, said > 0, decoder=DECODER)
+    mask = jnp.ones((2, 2), bool)
+    rows = (random_params(), seen, said, said > 0, mask)
+    read = partial(read_stream, *rows, decoder=DECODER)
     short = jax.jit(partial(read, capacity=12))()
     long = jax.jit(partial(read, capacity=2 * BLOCK + 1))()
     np.testing.assert_allclose(long.states, short.states, atol=1e-5)

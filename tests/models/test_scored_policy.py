@@ -46,6 +46,14 @@ def episodes():
     return jax.tree.map(np.asarray, found)
 
 
+def lengths(episodes):
+    """Tokens `[2, B, T]` of observations and of actions."""
+    action = episodes.action[..., None, None]
+    words = np.take_along_axis(episodes.observation["actions"], action, axis=2)
+    pairs = (episodes.observation["tokens"], words[:, :, 0])
+    return np.stack([(x != 0).sum(axis=-1) for x in pairs])
+
+
 def test_acting_equals_evaluating(episodes):
     check_trajectory(episodes)
     assert episodes.tokens is None and episodes.token_mask is None
@@ -139,16 +147,28 @@ def test_padding_may_hold_anything_and_the_future_changes_nothing(episodes):
 
 
 def test_beyond_the_memory_there_are_no_numbers(episodes):
-    """From the step on whose observation does not fit."""
+    """From the step on whose observation or action does not fit."""
     small, mask = replace(POLICY, capacity=5), episodes.mask
-    seen = (episodes.observation["tokens"] != 0).sum(axis=-1)
-    action = episodes.action[..., None, None]
-    words = np.take_along_axis(episodes.observation["actions"], action, axis=2)
-    words = (words[:, :, 0] != 0).sum(axis=-1)
-    beyond = (seen + words).cumsum(axis=1) - words > 5
+    seen, words = lengths(episodes)
+    ends = (seen + words).cumsum(axis=1)
+    assert ((ends - words <= 5) & (ends > 5) & mask).any()
+    beyond = ends > 5
     found = np.asarray(evaluate(small)(params(), episodes).log_prob)
     np.testing.assert_array_equal(np.isnan(found)[mask], beyond[mask])
     assert 0 < beyond[mask].mean() < 1
+
+
+def test_an_action_that_does_not_fit_has_no_number_in_acting():
+    """An action of two words, in rows that have room for two, for one and for none."""
+    small = replace(POLICY, capacity=5)
+    memory = small.start(params(), 3)
+    memory = memory.replace(position=jnp.array([2, 3, 4], jnp.int32))
+    seen = jnp.array([[1, 0, 0]] * 3)
+    observation = {"tokens": seen, "actions": jnp.array([[[5, 6], [8, 9]]] * 3)}
+    keys, legal = jax.random.split(jax.random.key(0), 3), jnp.ones((3, 2), bool)
+    memory, acted = jax.jit(small.act)(params(), memory, keys, observation, legal)
+    assert memory.position.tolist() == [5, 6, 7]
+    assert np.isnan(acted.log_prob).tolist() == [False, True, True]
 
 
 @pytest.mark.slow
@@ -162,12 +182,23 @@ def test_a_full_memory_has_no_numbers_in_acting_as_in_evaluating():
 
 
 def test_gradients_are_finite_and_reach_every_parameter(episodes):
+    """Of a memory that the last action of an episode outgrew, with padding behind it.
+
+    That action has no number, and neither do states beyond the memory: padding's must
+    be some, or all gradients are none.
+    """
+    mask = episodes.mask & (np.arange(STEPS) < STEPS - 1)
+    ends = lengths(episodes).sum(axis=0).cumsum(axis=1)
+    small = replace(POLICY, capacity=int(ends[mask].max()) - 1)
+    fits = mask & (ends <= small.capacity)
+
     @jax.jit
     @jax.grad
     def slopes(params):
-        found = POLICY.evaluate(params, episodes)
-        return jnp.sum(found.log_prob) + jnp.sum(found.value * episodes.mask)
+        found = small.evaluate(params, episodes.replace(mask=mask))
+        return jnp.sum(jnp.where(fits, found.log_prob + found.value, 0.0))
 
+    assert 0 < (mask & ~fits).sum() < len(mask)
     for name, leaf in jax.tree_util.tree_leaves_with_path(slopes(params())):
         assert np.isfinite(leaf).all(), name
         assert np.abs(leaf).max() > 0, name
