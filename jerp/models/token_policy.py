@@ -20,11 +20,8 @@ import jax.numpy as jnp
 from flax import struct
 
 from jerp.errors import ConfigError, InputError
-from jerp.models.constrained import (
-    constrained_log_probs,
-    constrained_mask,
-    generate_constrained,
-)
+from jerp.models.action_tokens import check_actions, written_out
+from jerp.models.constrained import constrained_log_probs, generate_constrained
 from jerp.models.continuation import append
 from jerp.models.decoder import Decoder, DecoderConfig, output_logits
 from jerp.models.generate import Cache, init_cache
@@ -64,8 +61,8 @@ class TokenPolicy:
       num_observation_tokens: L_o.
       num_action_tokens: L_a.
       num_steps: the most steps of an episode.
-      actions: A tuples of L_a tokens, the same in all tasks; None if they come with the
-        observation.
+      actions: A different tuples of L_a tokens, padded with 0, the same in all tasks;
+        None if they come with the observation.
       value: has a value head, which shares the decoder.
       lora: of adapters beside the decoder, or None. Training leaves alone what it is
         given as `frozen`: `{"decoder": params["decoder"]}` trains the adapters alone.
@@ -91,13 +88,11 @@ class TokenPolicy:
                 f"capacity or the tokens of {self.num_steps} steps, got "
                 f"{self.config.context_length}"
             )
-        for tokens in self.actions or ():
-            fits = all(0 <= token < self.config.vocab_size for token in tokens)
-            if len(tokens) != self.num_action_tokens or not fits:
-                raise ConfigError(
-                    f"actions: expected {self.num_action_tokens} tokens each, from 0 "
-                    f"to {self.config.vocab_size - 1}, got {tokens}"
-                )
+        check_actions(
+            self.actions or (),
+            num_tokens=self.num_action_tokens,
+            vocab_size=self.config.vocab_size,
+        )
 
     @property
     def num_positions(self) -> int:
@@ -205,14 +200,14 @@ class TokenPolicy:
             capacity=self.num_positions,
         ).states
         logits = output_logits(decoder, variables, hidden)
-        found = constrained_log_probs(
-            _flat(logits),
-            _flat(jnp.where(mask[..., None], trajectory.tokens, 0)),
-            _flat(actions),
-            _flat(cast(Array, trajectory.legal)),
+        found = jax.vmap(constrained_log_probs)(
+            logits,
+            jnp.where(mask[..., None], trajectory.tokens, 0),
+            actions,
+            cast(Array, trajectory.legal),
         )
         log_prob, entropy = (
-            jnp.where(mask[..., None], x.reshape(*mask.shape, -1), 0.0)
+            jnp.where(mask[..., None], x, 0.0)
             for x in (found.token_log_prob, found.token_entropy)
         )
         return Evaluated(log_prob, entropy, self._value(params, hidden[:, :, 0]))
@@ -222,21 +217,7 @@ class TokenPolicy:
 
         The log-probability of an action stands at its first token, 0 if it is unknown.
         """
-        mask = trajectory.mask
-        _, actions = self._seen(trajectory.observation)
-        action = jnp.where(mask, trajectory.action, 0)[..., None, None]
-        tokens = jnp.take_along_axis(actions, action, axis=2)[:, :, 0]
-        tokens = jnp.where(mask[..., None], tokens, 0)
-        legal = cast(Array, trajectory.legal)
-        generated = constrained_mask(_flat(tokens), _flat(actions), _flat(legal))
-        log_prob = trajectory.log_prob
-        log_prob = jnp.zeros(mask.shape) if log_prob is None else log_prob
-        first = jnp.arange(self.num_action_tokens)[None, None] == 0
-        return trajectory.replace(
-            tokens=tokens,
-            token_log_prob=jnp.where(first & mask[..., None], log_prob[..., None], 0.0),
-            token_mask=generated.reshape(tokens.shape) & mask[..., None],
-        )
+        return written_out(trajectory, self._seen(trajectory.observation)[1])
 
     def _variables(self, params: Any, dropout_key: Key | None = None) -> Any:
         """Of the decoder, and of its adapters where it has some."""
@@ -305,8 +286,3 @@ def token_policy(
     )
     tokens = (num_observation_tokens, num_action_tokens)
     return TokenPolicy(config, *tokens, num_steps, actions, value)
-
-
-def _flat(x: Array) -> Array:
-    """`[B, T, ...]` to `[B T, ...]`."""
-    return x.reshape(-1, *x.shape[2:])

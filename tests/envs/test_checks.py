@@ -181,6 +181,14 @@ class UnwrittenAction(Carrying):
         return jnp.array([[5], [4], [0]], jnp.int32)
 
 
+@fault("action_tokens: expected padding at the end alone")
+class ActionWithAHole(Carrying):
+    num_action_tokens = 2
+
+    def action_tokens(self, params):
+        return jnp.array([[5, 0], [0, 4], [3, 0]], jnp.int32)
+
+
 @fault("step: expected state .*int32")
 class StateOfAnotherType(Carrying):
     def step(self, key, state, action, params):

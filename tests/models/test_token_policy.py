@@ -12,7 +12,8 @@ from jerp.envs.with_actions import WithActions
 from jerp.errors import ConfigError, InputError
 from jerp.models.decoder import Decoder
 from jerp.models.lora import LoraConfig, init_adapters
-from jerp.models.token_policy import token_policy
+from jerp.models.scored_policy import ScoredPolicy
+from jerp.models.token_policy import TokenPolicy, token_policy
 from jerp.rollout.scan import rollout
 from jerp.trajectory import check_trajectory
 from tests.models.line_world import ACTIONS, WORDS, Line
@@ -209,3 +210,19 @@ def test_sizes_that_do_not_fit():
         replace(POLICY, config=replace(POLICY.config, context_length=19))
     with pytest.raises(ConfigError, match="actions: expected 2 tokens each"):
         replace(POLICY, actions=((5, WORDS),))
+
+
+@pytest.mark.parametrize("kind", [TokenPolicy, ScoredPolicy])
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ((0, 0, 0), "a token at least"),
+        ((5, 0, 7), "0 at the end alone"),
+        ((5, 6, 0), r"different texts, got \(5, 6, 0\) twice"),
+    ],
+)
+def test_actions_that_cannot_be_told_apart_are_refused(kind, second, message):
+    """A text of nothing passed for an illegal one where texts are scored."""
+    kind(POLICY.config, 3, 3, 3, ((5, 6, 0), (5, 6, 7)))
+    with pytest.raises(ConfigError, match=message):
+        kind(POLICY.config, 3, 3, 3, ((5, 6, 0), second))

@@ -48,7 +48,7 @@ def test_what_differs_is_named():
 
 
 def test_long_settings_are_short_and_objects_have_no_address():
-    words = tuple((i, i + 1) for i in range(50))
+    words = tuple((i + 1, i + 2) for i in range(50))
     policies = [
         token_policy(99, 1, 2, num_steps=2, actions=(*words, last))
         for last in ((60, 61), (60, 62))
