@@ -10,6 +10,7 @@ exactly the loss of the whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -162,8 +163,8 @@ def _step(
     updates = config.epochs * config.minibatches
     # The ratio of a single update is 1, whatever the policy was before it.
     single = updates == 1 and config.advantage != "gae"
-    before = None if single else policy.evaluate(state.params, data)
-    value = None if before is None else before.value
+    evaluated = partial(_evaluated, config, policy)
+    old, value = (None, None) if single else evaluated(state.params, data)
     if config.advantage == "gae" and value is None:
         raise ConfigError("advantage: 'gae' needs a policy with a value head, got none")
     advantage = step_advantage(config, hyper, data, value)
@@ -171,11 +172,9 @@ def _step(
         data=data,
         advantage=advantage.value,
         kept=advantage.kept,
-        old=None if before is None else before.log_prob,
+        old=old,
         target=advantage.target,
-        reference_log_prob=(
-            None if reference is None else policy.evaluate(reference, data).log_prob
-        ),
+        reference_log_prob=None if reference is None else evaluated(reference, data)[0],
     )
     batch = lax.stop_gradient(batch)
     passes = state.step // config.minibatches
@@ -187,14 +186,37 @@ def _step(
     (params, opt_state), (output, norm, gap) = lax.scan(
         epoch, (state.params, state.opt_state), passes + jnp.arange(config.epochs)
     )
-    if before is not None:
-        gap = _gap(data, _flat(before.log_prob, like=before.log_prob))
+    if old is not None:
+        gap = _gap(data, _flat(old, like=old))
     output = jax.tree.map(jnp.sum, output)
     metrics = {name: metric.value() for name, metric in output.metrics.items()}
     metrics |= advantage.metrics
     metrics |= {"loss": output.loss.value(), "grad_norm": jnp.mean(norm)}
     metrics["sampler_gap"] = jnp.max(gap)
     return TrainState(params, opt_state, state.step + updates, state.key), metrics
+
+
+def _evaluated(
+    config: GroupConfig, policy: SequencePolicy, params: Any, data: Trajectory
+) -> tuple[Array, Array | None]:
+    """Log-probabilities and values, in parts as large as those of an update.
+
+    A part takes every n-th episode: on a mesh each device then has its share of every
+    part, and nothing is sent.
+    """
+    rows = data.mask.shape[0]
+    number = math.prod(_parts(config, rows))
+
+    def evaluate(part: Trajectory) -> tuple[Array, Array | None]:
+        found = policy.evaluate(params, part)
+        return found.log_prob, found.value
+
+    parts = jax.tree.map(
+        lambda x: x.reshape(-1, number, *x.shape[1:]).swapaxes(0, 1), data
+    )
+    found = lax.map(evaluate, split_batch(parts, axis=1))
+    found = jax.tree.map(lambda x: x.swapaxes(0, 1).reshape(rows, *x.shape[2:]), found)
+    return split_batch(found)
 
 
 def _update(
@@ -246,17 +268,23 @@ def _minibatches(key: Key, batch: GroupBatch, config: GroupConfig) -> GroupBatch
     A single minibatch keeps its order: its loss is the same in any.
     """
     rows = batch.kept.shape[0]
-    parts = (config.minibatches, config.microbatches)
-    if rows % (parts[0] * parts[1]):
-        raise ConfigError(
-            f"minibatches * microbatches: expected a divisor of {rows} episodes, got "
-            f"{parts[0]} * {parts[1]}"
-        )
+    parts = _parts(config, rows)
     if config.minibatches > 1:
         order = shuffled_rows(key, rows, jnp.int32(rows))
         batch = jax.tree.map(lambda x: x[order], batch)
     batch = jax.tree.map(lambda x: x.reshape(*parts, -1, *x.shape[1:]), batch)
     return split_batch(batch, axis=2)
+
+
+def _parts(config: GroupConfig, rows: int) -> tuple[int, int]:
+    """How many minibatches, and parts of each."""
+    parts = (config.minibatches, config.microbatches)
+    if rows % math.prod(parts):
+        raise ConfigError(
+            f"minibatches * microbatches: expected a divisor of {rows} episodes, got "
+            f"{parts[0]} * {parts[1]}"
+        )
+    return parts
 
 
 def _decisions(data: Trajectory) -> Array:

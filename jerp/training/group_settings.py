@@ -44,7 +44,9 @@ class GroupConfig:
       epochs: passes over the batch.
       minibatches: updates a pass; a divisor of the number of episodes.
       microbatches: parts of a minibatch whose gradients are added up, which changes
-        memory and not the update; a divisor of a minibatch's episodes.
+        memory and not the update; a divisor of a minibatch's episodes. What has to be
+        known before the updates, of the policy or of a reference, is evaluated in
+        parts of that size too.
       drop_dead: episodes of dead groups (`StepAdvantage.dead`: no advantage but 0)
         enter no loss, as DAPO's dynamic sampling has it; otherwise they count with
         advantage 0.

@@ -98,6 +98,27 @@ def test_parts_of_a_minibatch_add_up_to_it(advantage, aggregation):
         assert float(found[name]) == pytest.approx(float(value), abs=2e-5), name
 
 
+def test_evaluations_before_updates_come_in_the_same_parts():
+    """Of the old policy and of the reference too: no part is larger, none differs."""
+    away = jax.tree.map(lambda x: 1.5 * x, params())
+    hyper = HYPER.replace(kl_weight=1.0)
+    whole = replace(CONFIG, epochs=2, minibatches=2)
+    one, expected = stepped(whole, hyper, reference=away)
+    seen = []
+
+    class Counting(Table):
+        def evaluate(self, params, data, *, key=None):
+            seen.append(data.mask.shape[0])
+            return super().evaluate(params, data, key=key)
+
+    parts = replace(whole, microbatches=4)
+    two, found = stepped(parts, hyper, reference=away, policy=Counting())
+    assert len(seen) >= 3 and set(seen) == {2}
+    chex.assert_trees_all_close(one.params, two.params, atol=1e-5)
+    for name, value in expected.items():
+        assert float(found[name]) == pytest.approx(float(value), abs=2e-5), name
+
+
 def test_several_updates_move_further_in_an_order_of_their_own():
     config = replace(CONFIG, epochs=2, minibatches=2)
     state, metrics = stepped(config)
