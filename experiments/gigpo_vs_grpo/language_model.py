@@ -34,7 +34,7 @@ from jerp.errors import JerpError
 from jerp.models.lora import LoraConfig, init_adapters
 from jerp.models.token_policy import TokenPolicy
 from jerp.rollout.demonstrations import demonstrations
-from jerp.runs.policy.groups import PolicyTask
+from jerp.runs.policy.groups import Play, PolicyTask
 from jerp.runs.policy.training import train_policy
 from jerp.storage.adapters import save_adapters
 from jerp.storage.documents import write_json
@@ -71,9 +71,10 @@ class Reader:
     policy: TokenPolicy
     decoder: Any
 
-    def play(self, *arguments: Any, **settings: Any) -> Trajectory:
-        """See `play_worlds`."""
-        return play_worlds(*arguments, view=self.view, **settings)
+    @property
+    def play(self) -> Play:
+        """Plays episodes in words."""
+        return partial(play_worlds, view=self.view)
 
 
 def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None:

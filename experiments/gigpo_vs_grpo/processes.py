@@ -30,12 +30,13 @@ def run_together(
     Args:
       module: to run.
       arguments: of each process.
-      folder: of the run; compiled programs are kept there, for all to share.
+      folder: of the run; what they say is kept there (`process-<i>.log`), and compiled
+        programs, for all to share.
       watch: called now and then, and once all are done.
       environment: variables beside those of this process.
 
     Raises:
-      TrainingError: a process failed; what it said last.
+      TrainingError: a process failed; what it said last. The others are stopped.
     """
     root = str(Path(jerp.__file__).parents[1])
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -46,28 +47,41 @@ def run_together(
         "PYTHONPATH": os.pathsep.join(path),
         **(environment or {}),
     }
+    logs = [folder / f"process-{i}.log" for i in range(len(arguments))]
     workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", module, *words],
-            env=variables,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for words in arguments
+        _started([sys.executable, "-m", module, *words], log, variables)
+        for words, log in zip(arguments, logs, strict=True)
     ]
     try:
-        while any(worker.poll() is None for worker in workers):
+        while None in [worker.poll() for worker in workers]:
             watch()
+            if any(worker.returncode for worker in workers):
+                break
             time.sleep(0.5)
         watch()
+        failed = [i for i, worker in enumerate(workers) if worker.returncode]
     finally:
         for worker in workers:
-            worker.terminate()
-    for worker in workers:
-        _, said = worker.communicate()
-        if worker.returncode:
-            last = (said or "").strip().splitlines()[-1:] or ["no message"]
-            raise TrainingError(
-                f"a process of {module} ended with {worker.returncode}: "
-                f"{last[0].removeprefix('error: ')}; the same command resumes"
-            )
+            if worker.poll() is None:
+                worker.terminate()
+                worker.wait()
+    if failed:
+        log = logs[failed[0]]
+        raise TrainingError(
+            f"a process of {module} ended with {workers[failed[0]].returncode}: "
+            f"{_last(log)}; {log} has all that it said; the same command resumes"
+        )
+
+
+def _started(
+    words: Sequence[str], log: Path, variables: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """A process that writes what it says to a file: a full pipe would stop it."""
+    with log.open("wb") as file:
+        return subprocess.Popen(words, env=variables, stderr=file)
+
+
+def _last(log: Path) -> str:
+    """The last line that a process wrote."""
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("error: ") if lines else "it said nothing"

@@ -96,7 +96,9 @@ def play_worlds(
     )
     actor = batched(policy)
     shown = _Shown(view, jax.device_get(seat.tasks))
-    memory, records = actor.start(params, batch_size), []
+    # Copied, because it is consumed: it may be arrays of the caller's parameters.
+    memory = jax.tree.map(jnp.copy, actor.start(params, batch_size))
+    records: list[StepRecord] = []
     for t in range(num_steps):
         seen = shown.see(now, first=t == 0)
         memory, acted = _act(
@@ -105,6 +107,7 @@ def play_worlds(
         acted = jax.device_get(acted)
         full = np.isnan(acted.log_prob) & ~np.asarray(_ended(now[1]))
         if full.any():
+            _check_params(params)
             now = _out_of_memory(records, now, full, t)
         after = _step(env, seat, now, acted.action, np.int32(t))
         before = now[1].replace(observation=seen)
@@ -167,6 +170,17 @@ _finish = jax.jit(finish_episodes)
 
 def _ended(now: TimeStep) -> Array:
     return now.terminated | now.truncated
+
+
+def _check_params(params: Any) -> None:
+    """NaN says that a memory is full, unless it comes from the parameters."""
+    leaves = jax.tree.leaves(params)
+    numbers = [x for x in leaves if jnp.issubdtype(x.dtype, jnp.inexact)]
+    if not all(bool(jnp.isfinite(x).all()) for x in numbers):
+        raise InputError(
+            "params: expected finite numbers, got NaN or infinite ones, with which no "
+            "action can be drawn"
+        )
 
 
 def _out_of_memory(

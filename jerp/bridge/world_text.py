@@ -38,7 +38,8 @@ class TextView:
 
     Args:
       text: the world in words.
-      tokenizer: a `tokenizers.Tokenizer` that adds no special tokens by itself.
+      tokenizer: a `tokenizers.Tokenizer`; special tokens that it would add to a text,
+        such as one at its beginning, are left out.
       num_actions: A, of the world.
       num_observation_tokens: L_o; a text that is longer loses its end, and is counted.
       num_action_tokens: L_a; a longer action is refused.
@@ -72,6 +73,12 @@ class TextView:
                 f"num_observation_tokens: expected more than {len(self._prompt)}, the "
                 f"prompt's, got {num_observation_tokens}"
             )
+
+    def __repr__(self) -> str:
+        return (
+            f"TextView({type(self.text).__name__}, {self.num_actions}, "
+            f"{self.num_observation_tokens}, {self.num_action_tokens})"
+        )
 
     def actions(self, tasks: Any) -> np.ndarray:
         """`[B, A, L_a]` int32: what is written to take each action of each task.
@@ -139,7 +146,7 @@ class TextView:
     def _ids(self, text: str) -> list[int]:
         """Tokens; a text is tokenised once, as worlds say the same again and again."""
         if text not in self._known:
-            ids: list[int] = self._tokenizer.encode(text).ids
+            ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
             if 0 in ids:
                 raise ConfigError(
                     f"tokenizer: token 0 stands for padding, and {text!r} contains it "

@@ -41,10 +41,12 @@ class MetricsLog:
         self._mirrors = list(mirrors)
         make_folder(path.parent)
         kept = [row for row in read_metrics(path) if row["step"] < first]
-        if len(kept) != first:
+        steps = [row["step"] for row in kept]
+        if steps != [*range(first)]:
             raise StorageError(
-                f"{path}: expected the {first} steps before the checkpoint, got "
-                f"{len(kept)}; remove the run folder to begin anew"
+                f"{path}: expected the {first} steps before the checkpoint, in order, "
+                f"got {len(kept)}{' others' if len(kept) == first else ''}; remove the "
+                "run folder to begin anew"
             )
         write_bytes(path, b"".join(map(_line, kept)))
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
+from jerp.errors import ConfigError
 from jerp.models.policy import Evaluated, SequencePolicy
 from jerp.trajectory import Trajectory
 from jerp.typing import Key
 
-__all__ = ["beside_frozen"]
+__all__ = ["beside_frozen", "check_apart"]
 
 
 def beside_frozen(
@@ -26,9 +27,20 @@ def beside_frozen(
       frozen: entries of that dict; None leaves the policy as it is.
 
     Returns:
-      What evaluates `{**frozen, **params}` when it is given `params`.
+      What evaluates `{**frozen, **params}` when it is given `params`; entries that both
+      have are a `ConfigError`.
     """
     return policy if frozen is None else cast(Any, _Beside(policy, frozen))
+
+
+def check_apart(params: Mapping[str, Any], frozen: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` for what would be frozen and trained at once."""
+    both = sorted(params.keys() & frozen.keys())
+    if both:
+        raise ConfigError(
+            f"frozen: expected entries that are not in params, got {both[0]!r} in "
+            "both; leave out of params what is not trained"
+        )
 
 
 class _Beside(NamedTuple):
@@ -42,4 +54,5 @@ class _Beside(NamedTuple):
         *,
         key: Key | None = None,
     ) -> Evaluated:
+        check_apart(params, self.frozen)
         return self.policy.evaluate({**self.frozen, **params}, trajectory, key=key)

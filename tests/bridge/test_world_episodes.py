@@ -171,3 +171,23 @@ def test_texts_that_are_cut_are_counted_and_too_many_refused(shown):
     assert BATCH <= lenient.num_cut < lenient.num_shown
     with pytest.raises(InputError, match=r"observations are longer than 20 tokens"):
         play(view(num_observation_tokens=20))
+
+
+class Keeper(NamedTuple):
+    """Remembers a parameter as it was given."""
+
+    def start(self, params, batch_size):
+        return params["begin"]
+
+    def act(self, params, memory, keys, observation, legal):
+        action = jnp.argmax(legal, axis=1).astype(jnp.int32)
+        return memory + 1, Acted(action, params["begin"])
+
+
+def test_parameters_stay_the_callers():
+    params = {"begin": jnp.zeros(BATCH)}
+    play_worlds(jax.random.key(2), HOUSE, TASKS, Keeper(), params, **SIZES)
+    assert params["begin"].tolist() == [0.0] * BATCH
+    with pytest.raises(InputError, match="params: expected finite numbers"):
+        broken = {"begin": jnp.full(BATCH, jnp.nan)}
+        play_worlds(jax.random.key(2), HOUSE, TASKS, Keeper(), broken, **SIZES)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tokenizers.processors import TemplateProcessing
 
 from jerp.bridge.world_text import TextView
 from jerp.errors import ConfigError
@@ -81,3 +82,12 @@ def test_actions_that_cannot_be_written(changes, message):
 def test_no_room_for_a_prompt():
     with pytest.raises(ConfigError, match="num_observation_tokens: expected more than"):
         view(num_observation_tokens=2)
+
+
+def test_a_tokenizer_that_begins_texts_with_a_token_does_not_here():
+    tokenizer = word_tokenizer("Reach from It is 1 2 3 . raise leave it go")
+    plain = view(tokenizer=tokenizer).actions(TASKS)
+    begin = ("it", tokenizer.token_to_id("it"))
+    tokenizer.post_processor = TemplateProcessing("it $A", special_tokens=[begin])
+    assert tokenizer.encode("raise").ids[0] == begin[1]
+    np.testing.assert_array_equal(view(tokenizer=tokenizer).actions(TASKS), plain)

@@ -2,7 +2,6 @@
 
 import io
 
-import jax
 import pytest
 from rich.console import Console
 
@@ -18,7 +17,5 @@ def smoke(tmp_path_factory):
         domain=("coding", "research"), smoke=True, seeds=2, out=folder
     )
     text = io.StringIO()
-    # A fixture of the session comes before the one that sets this for a module.
-    jax.config.update("jax_disable_most_optimizations", True)
     results = run(config, console=Console(file=text, width=160))
     return config, results, text.getvalue()

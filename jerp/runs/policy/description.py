@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -24,9 +25,19 @@ __all__ = ["described", "run_description"]
 _LONGEST = 60
 """Characters of a value; of what is longer there is a part and a digest."""
 
+_SAMPLED = 1024
+"""Elements of an array that a digest sees: parameters may be gigabytes."""
+
 
 def run_description(
-    task: PolicyTask, hyper: GroupHyper, key: Key, env_params: Any
+    task: PolicyTask,
+    hyper: GroupHyper,
+    key: Key,
+    env_params: Any,
+    *,
+    play: Any = None,
+    reference: Any = None,
+    frozen: Any = None,
 ) -> dict[str, str]:
     """Each setting by its path; equal for runs that do the same.
 
@@ -35,6 +46,10 @@ def run_description(
       hyper: numbers of the algorithm.
       key: of the run.
       env_params: the training tasks.
+      play: what plays from the host, or None.
+      reference: parameters to stay near to, or None; of large arrays, and of those of
+        other processes, a digest sees a part, and shapes.
+      frozen: parameters that are not trained, or None; likewise.
 
     Returns:
       Short texts, such as `{"hyper/learning_rate": "0.001", ...}`.
@@ -49,17 +64,37 @@ def run_description(
         **described("hyper", hyper),
         "key": _short(str(np.asarray(jax.random.key_data(key)).tolist())),
         "tasks": _digest(jax.tree.leaves(env_params)),
+        "reference": _digest(map(_sampled, jax.tree.leaves(reference))),
+        "frozen": _digest(map(_sampled, jax.tree.leaves(frozen))),
+        **described("play", play),
     }
 
 
 def described(name: str, value: Any) -> dict[str, str]:
     """A setting by its path, and those inside it by theirs."""
-    if not is_dataclass(value) or isinstance(value, type):
+    if isinstance(value, partial):
+        given = {**dict(enumerate(value.args)), **value.keywords}
+        return described(name, value.func) | {
+            path: text
+            for argument, setting in given.items()
+            for path, text in described(f"{name}/{argument}", setting).items()
+        }
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif _says_its_address(value):
+        inside = {k: v for k, v in vars(value).items() if not k.startswith("_")}
+    else:
         return {name: _text(value)}
     found = {name: type(value).__name__}
-    for field in fields(value):
-        found |= described(f"{name}/{field.name}", getattr(value, field.name))
+    for part, given in inside.items():
+        found |= described(f"{name}/{part}", given)
     return found
+
+
+def _says_its_address(value: Any) -> bool:
+    """Of a plain object, whose text does not say what it is; functions have names."""
+    plain = hasattr(value, "__dict__") and not callable(value)
+    return plain and re.search(r" at 0x[0-9a-f]+", repr(value)) is not None
 
 
 def _text(value: Any) -> str:
@@ -81,9 +116,19 @@ def _short(text: str) -> str:
     return f"{text[:_LONGEST]}... {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def _digest(leaves: Sequence[Any]) -> str:
-    digest = hashlib.sha256()
+def _sampled(leaf: Any) -> Any:
+    """As many elements as a digest shall see, evenly spaced; their shape is told."""
+    shape = np.shape(leaf)
+    if not getattr(leaf, "is_fully_addressable", True):
+        return np.asarray(shape)
+    flat = leaf.reshape(-1)
+    kept = np.asarray(flat[:: max(flat.size // _SAMPLED, 1)], np.float64)
+    return np.concatenate([np.asarray(shape, np.float64), kept])
+
+
+def _digest(leaves: Iterable[Any]) -> str:
+    digest, number = hashlib.sha256(), 0
     for leaf in leaves:
-        array = np.asarray(leaf)
+        array, number = np.asarray(leaf), number + 1
         digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-    return f"{len(leaves)} arrays {digest.hexdigest()[:12]}"
+    return f"{number} arrays {digest.hexdigest()[:12]}" if number else "none"

@@ -14,15 +14,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jerp.ops.masked import masked_mean
 from jerp.runs.policy.groups import Play, PolicyTask, play_batch
 from jerp.training.group import make_group_step
 from jerp.training.group_settings import GroupHyper
 from jerp.training.sharding import keep_layout, replicate, split_batch
 from jerp.training.state import TrainState
-from jerp.trajectory import Trajectory
+from jerp.trajectory import Trajectory, valid_episodes
 from jerp.typing import Array, Key, Outcome
 
-__all__ = ["LEARN", "compiled_iterations", "host_iterations"]
+__all__ = ["LEARN", "compiled_iterations", "host_iterations", "is_sound"]
 
 PLAY, CHOOSE, LEARN = range(3)
 """Streams of random keys of a run."""
@@ -78,7 +79,7 @@ def host_iterations(
 ) -> tuple[TrainState, Any]:
     """As `compiled_iterations`, with episodes that `play` plays from the host.
 
-    Ends with an iteration whose loss is no number: nothing can be played after it.
+    Ends with an iteration that is not sound: nothing can be played after it.
     """
     found = []
     for number in range(first, first + size):
@@ -88,9 +89,14 @@ def host_iterations(
         state, metrics = _learn(task, hyper, reference, frozen, state, data)
         metrics |= played
         found.append((metrics, data) if keep else metrics)
-        if not np.isfinite(metrics["loss"]):
+        if not is_sound(metrics):
             break
     return state, jax.tree.map(lambda *xs: np.stack(jax.device_get(xs)), *found)
+
+
+def is_sound(metrics: Mapping[str, Any]) -> bool:
+    """Whether an iteration's loss and gradient are numbers."""
+    return bool(np.isfinite(metrics["loss"]) and np.isfinite(metrics["grad_norm"]))
 
 
 def _stream(key: Key, number: Any) -> Key:
@@ -120,17 +126,18 @@ def _learned(
     _, step = make_group_step(task.config, task.policy)
     state, metrics = step(state, hyper, data, reference, frozen)
     metrics |= {
-        "success": _share(data, Outcome.SUCCESS),
-        "truncated": _share(data, Outcome.TRUNCATED),
-        "score": jnp.mean(data.score),
-        "steps": jnp.mean(jnp.sum(data.mask, axis=1).astype(jnp.float32)),
+        "success": _mean(data, data.outcome == Outcome.SUCCESS),
+        "truncated": _mean(data, data.outcome == Outcome.TRUNCATED),
+        "score": _mean(data, data.score),
+        "steps": _mean(data, jnp.sum(data.mask, axis=1)),
+        "lost_episodes": jnp.sum(~valid_episodes(data)).astype(jnp.float32),
     }
     return keep_layout(state), metrics
 
 
-def _share(data: Trajectory, outcome: Outcome) -> Array:
-    """`[]` float32, of episodes that came out so."""
-    return jnp.mean((data.outcome == outcome).astype(jnp.float32))
+def _mean(data: Trajectory, value: Array) -> Array:
+    """`[]` float32, over the episodes that were not lost to a failed executor."""
+    return masked_mean(value.astype(jnp.float32), valid_episodes(data))
 
 
 _learn = jax.jit(_learned, static_argnames="task", donate_argnames="state")

@@ -25,11 +25,17 @@ from jax.sharding import Mesh
 from jerp.errors import ConfigError, TrainingError
 from jerp.runs.policy.description import run_description
 from jerp.runs.policy.groups import Play, PolicyTask
-from jerp.runs.policy.iterations import LEARN, compiled_iterations, host_iterations
+from jerp.runs.policy.iterations import (
+    LEARN,
+    compiled_iterations,
+    host_iterations,
+    is_sound,
+)
 from jerp.runs.policy.warnings import collapse_warnings
 from jerp.storage.checkpoints import Checkpoints
-from jerp.storage.metrics import MetricsLog, Mirror
+from jerp.storage.metrics import MetricsLog, Mirror, read_metrics
 from jerp.storage.tensors import save_tree
+from jerp.training.frozen import check_apart
 from jerp.training.group import make_group_step
 from jerp.training.group_settings import GroupHyper
 from jerp.training.sharding import shard
@@ -80,21 +86,28 @@ def train_policy(
       on_progress: called with the number of iterations just finished or found.
 
     Returns:
-      The state, and warnings about the run, such as of a collapse.
+      The state, and warnings about the run, such as of a collapse; of several processes
+      the first one has them.
 
     Raises:
       ConfigError: fewer tasks than groups, what `make_group_step` refuses, episodes
-        that the mesh cannot deal out, or several processes that `play` from the host.
-      TrainingError: a loss became NaN or infinite; the batch that did it is kept.
+        that the mesh cannot deal out, several processes that `play` from the host,
+        `kl_weight` without `reference`, entries both in `params` and in `frozen`, or
+        fewer iterations than are done.
+      TrainingError: a loss or its gradient became NaN or infinite; the batch that did
+        it is kept.
       StorageError: files that cannot be read or written, or are of another config.
     """
     folder = Path(folder)
     _check_settings(task, env_params, play, mesh)
+    _check_params(hyper, params, reference, frozen)
     loop = compiled_iterations if play is None else partial(host_iterations, play)
     context = nullcontext() if mesh is None else jax.set_mesh(mesh)
     laid_out = (lambda tree: tree) if mesh is None else partial(shard, mesh)
     run = partial(loop, task, *laid_out((key, hyper, env_params, reference, frozen)))
-    config = run_description(task, hyper, key, env_params)
+    config = run_description(
+        *(task, hyper, key, env_params), play=play, reference=reference, frozen=frozen
+    )
     with context, Checkpoints(folder / "checkpoints", config=config) as checkpoints:
 
         def state_at(done: int) -> TrainState:
@@ -102,11 +115,15 @@ def train_policy(
             return checkpoints.restore(state, done) if done else state
 
         done = checkpoints.latest or 0
+        if iterations < done:
+            raise ConfigError(
+                f"iterations: expected at least {done}, which {folder} has done "
+                f"already, got {iterations}"
+            )
         state = state_at(done)
         log = None
         if jax.process_index() == 0:
             log = MetricsLog(folder / "metrics.jsonl", first=done, mirrors=mirrors)
-        rows: list[dict[str, Any]] = []
         on_progress(done)
         while done < iterations:
             size = min(chunk, iterations - done)
@@ -116,8 +133,9 @@ def train_policy(
             if log is not None:
                 log.write(made)
             checkpoints.save(done + size, state)
-            done, rows = done + size, [*rows, *made]
+            done += size
             on_progress(size)
+    rows = [] if log is None else read_metrics(log.path)
     return state, collapse_warnings(rows, num_actions=task.env.num_actions)
 
 
@@ -140,6 +158,16 @@ def _check_settings(
             "play: expected None, to play inside the compiled program, got episodes "
             f"played from the host, in each of {processes} processes"
         )
+
+
+def _check_params(hyper: GroupHyper, params: Any, reference: Any, frozen: Any) -> None:
+    if reference is None and np.any(np.asarray(hyper.kl_weight)):
+        raise ConfigError(
+            f"hyper.kl_weight: expected 0 without a reference, got {hyper.kl_weight}; "
+            "give the parameters to stay near to as `reference`"
+        )
+    if frozen is not None:
+        check_apart(params, frozen)
 
 
 def _begun(key: Key, task: PolicyTask, hyper: GroupHyper, params: Any) -> TrainState:
@@ -167,8 +195,8 @@ def _check(
     first: int,
     rows: list[dict[str, Any]],
 ) -> None:
-    """Stops at a loss that is no number, and keeps the episodes that made it."""
-    bad = [i for i, row in enumerate(rows) if not np.isfinite(row["loss"])]
+    """Stops where a loss or gradient is no number, and keeps the episodes of it."""
+    bad = [i for i, row in enumerate(rows) if not is_sound(row)]
     if not bad:
         return
     state = before()
@@ -180,8 +208,9 @@ def _check(
     tree = jax.device_get(jax.tree.map(lambda x: x[0], vars(data)))
     if jax.process_index() == 0:
         save_tree(path, tree, {"iteration": number})
+    row = rows[bad[0]]
     raise TrainingError(
-        f"iteration {number}: the loss is {rows[bad[0]]['loss']}; its episodes are in "
-        f"{path}, the state before is the last checkpoint; a smaller learning rate or "
-        "max_grad_norm may help"
+        f"iteration {number}: the loss is {row['loss']}, the norm of its gradient "
+        f"{row['grad_norm']}; its episodes are in {path}, the state before is "
+        "the last checkpoint; a smaller learning rate or max_grad_norm may help"
     )

@@ -1,6 +1,7 @@
 """What runs say of themselves: the same if they do the same, else by field."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +18,8 @@ TASK = PolicyTask(CueWorld(STEPS), POLICY, GroupConfig(4), 4, STEPS)
 HYPER, KEY, TASKS = GroupHyper(), jax.random.key(0), probe_params("action", "delayed")
 
 
-def said(task=TASK, hyper=HYPER, key=KEY, tasks=TASKS):
-    return run_description(task, hyper, key, tasks)
+def said(task=TASK, hyper=HYPER, key=KEY, tasks=TASKS, **beside):
+    return run_description(task, hyper, key, tasks, **beside)
 
 
 def changed(**other):
@@ -60,5 +61,27 @@ def test_long_settings_are_short_and_objects_have_no_address():
     class World:
         """Has the `repr` of `object`."""
 
+        def __init__(self, size=3):
+            self.size = size
+
+    assert changed(task=replace(TASK, env=World())) >= {"task/env/size"}
+    sizes = [said(task=replace(TASK, env=World(n)))["task/env/size"] for n in (3, 4)]
+    assert sizes == ["3", "4"]
     task = replace(TASK, env=World())
     assert said(task=task) == said(task=replace(TASK, env=World()))
+
+
+def played(*args, **settings):
+    """Stands for what plays from the host."""
+
+
+def test_what_is_beside_a_run_belongs_to_it():
+    large = {"decoder": np.arange(1e4, dtype=np.float32)}
+    other = {"decoder": large["decoder"] + 1}
+    assert changed(frozen=large) == {"frozen"}
+    assert said(frozen=large) == said(frozen=jax.tree.map(jnp.asarray, large))
+    assert said(frozen=large) != said(frozen=other)
+    assert said(reference=large)["reference"] != said(reference=other)["reference"]
+    assert changed(play=played) == {"play"}
+    settings = [said(play=partial(played, view=view)) for view in ("wide", "narrow")]
+    assert settings[0]["play/view"] == "'wide'" != settings[1]["play/view"]

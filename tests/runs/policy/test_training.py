@@ -1,7 +1,8 @@
 """Training runs: k + resume = n to the bit; files, refusals, a loss that is NaN."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +15,12 @@ from jerp.errors import ConfigError, StorageError, TrainingError
 from jerp.runs.policy import groups, iterations, training
 from jerp.runs.policy.groups import PolicyTask, play_groups
 from jerp.runs.policy.training import train_policy
+from jerp.storage.checkpoints import Checkpoints
 from jerp.storage.metrics import read_metrics
 from jerp.storage.tensors import load_tree
+from jerp.training.group import make_group_step
 from jerp.training.group_settings import GroupConfig, GroupHyper
+from jerp.typing import Outcome
 from tests.training.cue_world import POLICY, STEPS, CueWorld
 
 TASK = PolicyTask(CueWorld(STEPS), POLICY, GroupConfig(4), 4, STEPS)
@@ -56,6 +60,8 @@ def test_k_and_resume_is_n_to_the_bit(tmp_path):
     seen = []
     trained(tmp_path / "parts", 6, on_progress=seen.append)
     assert seen == [6]
+    with pytest.raises(ConfigError, match=r"iterations: expected at least 6, .* got 2"):
+        trained(tmp_path / "parts", 2)
 
 
 def test_what_callers_hold_stays_and_what_a_run_holds_is_consumed(
@@ -119,6 +125,11 @@ def test_a_loss_that_is_no_number_stops_and_keeps_its_batch(tmp_path, monkeypatc
 
 
 def test_refusals(tmp_path):
+    params = POLICY.init(jax.random.key(1))
+    with pytest.raises(ConfigError, match="kl_weight: expected 0 without a reference"):
+        trained(tmp_path / "kl", 2, hyper=HYPER.replace(kl_weight=0.5))
+    with pytest.raises(ConfigError, match=r"frozen: .*'decoder' in both"):
+        trained(tmp_path / "both", 2, frozen={"decoder": params["decoder"]})
     few = jax.tree.map(lambda x: x[:3], TASKS)
     with pytest.raises(ConfigError, match="at least num_groups=4 tasks, got 3"):
         trained(tmp_path / "few", 2, tasks=few)
@@ -135,6 +146,63 @@ def test_a_later_loss_that_is_no_number_is_made_again(tmp_path, chunk):
     tree, document = load_tree(tmp_path / "nan-batch.safetensors")
     assert document == {"iteration": 1} and tree["action"].shape == (16, STEPS)
     assert len(read_metrics(tmp_path / "metrics.jsonl")) == 2 - chunk
+
+
+@dataclass(frozen=True)
+class Steep:
+    """A policy whose numbers are sound, and their gradient is not."""
+
+    policy: Any = POLICY
+
+    def start(self, params, batch_size):
+        return self.policy.start(params, batch_size)
+
+    def act(self, params, *arguments):
+        return self.policy.act(params, *arguments)
+
+    def evaluate(self, params, trajectory, *, key=None):
+        found = self.policy.evaluate(params, trajectory)
+        nothing = jnp.sqrt(0 * params["decoder"]["final_norm"][0])
+        return found.replace(log_prob=found.log_prob + nothing)
+
+
+@pytest.mark.parametrize("play", [None, play_worlds])
+def test_a_gradient_that_is_no_number_stops_before_a_checkpoint(tmp_path, play):
+    task = replace(TASK, policy=Steep())
+    with pytest.raises(TrainingError, match=r"iteration 0: .* its gradient nan"):
+        trained(tmp_path / "run", 2, task=task, play=play)
+    assert (tmp_path / "run" / "nan-batch.safetensors").exists()
+    with Checkpoints(tmp_path / "run" / "checkpoints") as checkpoints:
+        assert checkpoints.latest is None
+
+
+def test_warnings_are_of_the_whole_run(tmp_path, monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        training, "collapse_warnings", lambda rows, **_: given.append(len(rows)) or []
+    )
+    trained(tmp_path / "run", 2)
+    trained(tmp_path / "run", 4)
+    trained(tmp_path / "run", 4)
+    assert given == [2, 4, 4]
+
+
+def test_lost_episodes_enter_no_mean():
+    params = POLICY.init(jax.random.key(1))
+    data = play_groups(jax.random.key(2), TASK, TASKS, params)
+    lost = jnp.arange(16) < 4
+    broken = data.replace(
+        outcome=jnp.where(lost, Outcome.INFRASTRUCTURE, Outcome.SUCCESS),
+        score=jnp.where(lost, jnp.nan, 1.0),
+    )
+    _, metrics = iterations._learned(*(TASK, HYPER, None, None), _state(params), broken)
+    assert metrics["success"] == metrics["score"] == 1
+    assert metrics["lost_episodes"] == 4
+
+
+def _state(params):
+    init, _ = make_group_step(TASK.config, TASK.policy)
+    return init(jax.random.key(3), HYPER, params)
 
 
 def test_a_mirror_may_fail(tmp_path):
