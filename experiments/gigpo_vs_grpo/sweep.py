@@ -10,4 +10,5 @@ SETTINGS = (
     GigpoConfig(),
     GigpoConfig(seed=1),
     GigpoConfig(full=True),
+    GigpoConfig(policy="smollm2-135m"),
 )
