@@ -49,6 +49,7 @@ class ConstrainedTokens(struct.PyTreeNode):
         -1e30 for a token that continues no admissible action.
       token_entropy: `[B, L]` float32, of the distribution of each token.
       token_mask: `[B, L]` bool, True for what the policy generated.
+      choice: `[B, L]` bool, True for what of it had an alternative.
       action: `[B]` int32, the first action with these tokens; 0 if there is none.
       log_prob: `[B]` float32, of the action: the sum over its tokens.
     """
@@ -57,6 +58,7 @@ class ConstrainedTokens(struct.PyTreeNode):
     token_log_prob: Array
     token_entropy: Array
     token_mask: Array
+    choice: Array
     action: Array
     log_prob: Array
 
@@ -65,8 +67,7 @@ class Spoken(struct.PyTreeNode):
     """Rows after each has written an action.
 
     Attributes:
-      cache, position, last: as in `jerp.models.continuation.Appended`, the tokens that
-        were written included.
+      cache, position, last: as in `continuation.Appended`, with what was written.
       written: the actions.
     """
 
@@ -159,6 +160,7 @@ def constrained_log_probs(
         token_log_prob=chosen,
         token_entropy=jnp.where(mask, categorical_entropy(log_probs), 0.0),
         token_mask=mask,
+        choice=mask & (jnp.sum(choice, axis=-1) > 1),
         action=jnp.argmax(alive, axis=-1).astype(jnp.int32),
         log_prob=jnp.sum(chosen, axis=-1),
     )
@@ -221,18 +223,20 @@ def generate_constrained(
         ended = ended | (token[:, 0] == end_token)
         entropy = categorical_entropy(log_probs)
         numbers = jnp.where(mask, log_prob, 0.0), jnp.where(mask, entropy, 0.0)
+        masks = mask, mask & (jnp.sum(choice, axis=-1) > 1)
         after = (rows.cache, rows.position, last, alive, ended)
-        return after, (token[:, 0], *numbers, mask)
+        return after, (token[:, 0], *numbers, *masks)
 
     start = (cache, position, last, first, jnp.zeros_like(live))
     places = (jnp.arange(actions.shape[2]), jnp.moveaxis(actions, 2, 0))
     (cache, position, last, alive, _), drawn = jax.lax.scan(step, start, places)
-    tokens, log_prob, entropy, mask = (x.T for x in drawn)
+    tokens, log_prob, entropy, mask, chosen = (x.T for x in drawn)
     written = ConstrainedTokens(
         tokens=tokens,
         token_log_prob=log_prob,
         token_entropy=entropy,
         token_mask=mask,
+        choice=chosen,
         action=jnp.argmax(alive, axis=-1).astype(jnp.int32),
         log_prob=jnp.sum(log_prob, axis=-1),
     )

@@ -38,18 +38,22 @@ class Acted(struct.PyTreeNode):
 class Evaluated(struct.PyTreeNode):
     """What a policy makes of the decisions of `B` episodes.
 
-    A decision is an action or, for a policy that generates, one of its tokens.
+    A decision is an action or, for a policy that generates, one of its tokens; means
+    are over those tokens that had an alternative, where the policy says which.
 
     Attributes:
       log_prob: `[B, T]` or `[B, T, L]` float32, of the decisions taken; finite in
         padding, and without meaning there.
       entropy: in the same shape, of the distribution that each was drawn from.
       value: `[B, T]` float32, of the states; None without a value head.
+      choice: `[B, T, L]` bool, tokens that had an alternative; None where every one is
+        counted as a decision.
     """
 
     log_prob: Array
     entropy: Array
     value: Array | None = None
+    choice: Array | None = None
 
 
 class SequencePolicy(Protocol):

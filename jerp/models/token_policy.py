@@ -210,7 +210,8 @@ class TokenPolicy:
             jnp.where(mask[..., None], x, 0.0)
             for x in (found.token_log_prob, found.token_entropy)
         )
-        return Evaluated(log_prob, entropy, self._value(params, hidden[:, :, 0]))
+        value = self._value(params, hidden[:, :, 0])
+        return Evaluated(log_prob, entropy, value, found.choice & mask[..., None])
 
     def with_tokens(self, trajectory: Trajectory) -> Trajectory:
         """A trajectory whose actions are written out, for what another policy did.

@@ -38,6 +38,8 @@ def clone_policy(
 
         L = - mean over decisions of log pi(decision | all before it)
 
+    A token that had no alternative is no decision: see `jerp.models.policy.Evaluated`.
+
     Args:
       key: consumed, by the order of episodes and by dropout.
       policy: what is trained; it drops what it drops, such as inputs of adapters.
@@ -63,6 +65,8 @@ def clone_policy(
         decisions = rows.mask & mask[:, None]
         if rows.token_mask is not None:
             decisions = rows.token_mask & decisions[..., None]
+        if found.choice is not None:
+            decisions = decisions & found.choice
         total = -jnp.sum(jnp.where(decisions, found.log_prob, 0.0))
         loss = WeightedMean(total, jnp.sum(decisions, dtype=jnp.float32))
         return LossOutput(loss, {})

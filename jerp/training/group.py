@@ -104,7 +104,9 @@ def group_loss(
 
         L = L_clip + kl_weight KL - entropy_weight H + value_weight (V - target)^2 / 2
 
-    all aggregated alike, so that sums over parts of a batch are those of the batch.
+    all aggregated alike, so that sums over parts of a batch are those of the batch. Of
+    tokens only those count that had an alternative; in the value head's loss a step
+    counts once, with a choice or without.
 
     Args:
       config: see `GroupConfig`.
@@ -117,8 +119,9 @@ def group_loss(
       `LossOutput`, and the largest distance `[]` from the sampler's log-probabilities.
     """
     found = policy.evaluate(params, batch.data)
-    mask = _decisions(batch.data) & batch.kept[:, None]
     flat = partial(_flat, like=found.log_prob)
+    mask = _decisions(batch.data) & batch.kept[:, None]
+    mask = mask if found.choice is None else mask & flat(found.choice)
     constant = hyper.constant if config.aggregation == "sum_over_constant" else None
     aggregate = partial(
         aggregate_loss, mask=mask, aggregation=config.aggregation, constant=constant
@@ -143,7 +146,8 @@ def group_loss(
     metrics = {**output.metrics, "entropy": entropy}
     if batch.target is not None:
         error = jnp.square(jnp.asarray(found.value) - batch.target) / 2
-        metrics["value_loss"] = aggregate(jnp.where(mask, flat(error), 0.0))
+        states = batch.data.mask & batch.kept[:, None]
+        metrics["value_loss"] = aggregate(jnp.where(states, error, 0.0), mask=states)
         total += hyper.value_weight * metrics["value_loss"].total
     loss = WeightedMean(total, output.loss.weight)
     return LossOutput(loss, metrics), _gap(batch.data, log_prob)

@@ -44,14 +44,15 @@ def test_by_hand():
     logits[0, 1, 6] = np.log(2)
     logits[0, 0, 7] = 100.0  # no action begins with it
     halves = -np.log(2)
-    for tokens, log_prob, mask in (
-        ([5, 0, 0], [halves, 2 * halves, 0], [True, True, False]),
-        ([5, 6, 7], [halves, halves, halves], [True, True, True]),
-        ([8, 9, 0], [halves, 0, 0], [True, True, False]),
+    for tokens, log_prob, mask, choice in (
+        ([5, 0, 0], [halves, 2 * halves, 0], [True, True, False], [True, True, False]),
+        ([5, 6, 7], [halves, halves, halves], [True, True, True], [True, True, True]),
+        ([8, 9, 0], [halves, 0, 0], [True, True, False], [True, False, False]),
     ):
         found = score(logits, np.array([tokens]), ACTIONS, LEGAL[:1])
         np.testing.assert_allclose(found.token_log_prob[0], log_prob, atol=1e-6)
         assert found.token_mask[0].tolist() == mask
+        assert found.choice[0].tolist() == choice
         assert float(found.log_prob[0]) == pytest.approx(sum(log_prob))
 
 
@@ -68,6 +69,9 @@ def test_all_actions_equal_the_reference_and_add_to_one(end_token):
         wanted = reference.log_probs(logits[0], tokens, options, end_token)
         for j, (log_prob, entropy, generated) in enumerate(wanted):
             assert bool(found.token_mask[number, j]) == generated
+            options_left = reference.next_tokens(tokens[:j], options)
+            chosen = generated and len(options_left) > 1
+            assert bool(found.choice[number, j]) == chosen
             assert float(found.token_log_prob[number, j]) == pytest.approx(
                 log_prob, abs=1e-5
             )
@@ -167,7 +171,7 @@ def test_one_forward_pass_gives_the_same_numbers(spoken):
         x, y = getattr(found, name), getattr(out.written, name)[some]
         live = legal[some].any(axis=1)
         np.testing.assert_allclose(x[live], y[live], atol=1e-4)
-    for name in ("tokens", "token_mask", "action"):
+    for name in ("tokens", "token_mask", "choice", "action"):
         x, y = getattr(found, name), getattr(out.written, name)[some]
         np.testing.assert_array_equal(x, y)
 
