@@ -12,8 +12,10 @@ import numpy as np
 from experiments.gigpo_vs_grpo.config import GigpoConfig
 from experiments.gigpo_vs_grpo.jobs import SPLITS, Job, read_evaluation
 from experiments.gigpo_vs_grpo.worlds import WORLDS
+from jerp.estimators.clusters import resampling_clusters
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
-from jerp.estimators.resampling import weighted_mean
+from jerp.estimators.quantiles import quantile
+from jerp.estimators.resampling import replicates, weighted_mean
 from jerp.estimators.significance import sign_test
 from jerp.estimators.surface import pass_at_k_t
 from jerp.records import Interval
@@ -22,10 +24,16 @@ from jerp.storage.metrics import read_metrics
 from jerp.storage.tensors import load_tree
 from jerp.typing import Array, Key, Outcome
 
-__all__ = ["analyse", "curves"]
+__all__ = ["analyse", "control_share", "curves"]
 
 LAST = 20
 """Iterations at the end whose training success a table gives."""
+
+RESAMPLES = 2000
+"""Of the tasks, for the control's share."""
+
+TAIL = 0.025
+"""What an interval of 95% has on either side."""
 
 Rates = dict[str, dict[str, np.ndarray]]
 """By arm and split the share of successes `[seeds, tasks]`."""
@@ -83,7 +91,7 @@ def _analyse_world(key: Key, config: GigpoConfig, world: str) -> dict[str, Any]:
             }
             for arm in rates
         },
-        "control_share": {s: _control_share(next(streams), rates, s) for s in SPLITS},
+        "control_share": {s: _share_of(next(streams), rates, s) for s in SPLITS},
     }
 
 
@@ -115,18 +123,46 @@ def _split(streams: Any, rates: Rates, arm: str, split: str) -> dict[str, Any]:
     test = sign_test(np.float32((rate - against).mean(axis=1)))
     return numbers | {
         "difference": _plain(difference),
-        "p": float(np.asarray(difference.p_value)),
         "seeds_above": int(test.positive),
         "seeds_below": int(test.negative),
         "seeds_p": float(test.p_value),
     }
 
 
-def _control_share(key: Key, rates: Rates, split: str) -> dict[str, float]:
-    """How much of GiGPO's gain over GRPO its control has."""
+def _share_of(key: Key, rates: Rates, split: str) -> dict[str, float]:
     columns = [_rows(rates[arm][split]) for arm in ("grpo", "one-anchor", "gigpo")]
-    values = np.stack(columns, axis=1)
-    return _plain(bootstrap_interval(key, values, _share))
+    found = control_share(key, np.stack(columns, axis=1))
+    return {name: float(value) for name, value in found.items()}
+
+
+@jax.jit
+def control_share(key: Key, success: Array) -> dict[str, Array]:
+    """How much of GiGPO's gain over GRPO its control has.
+
+        (control - GRPO) / (GiGPO - GRPO)
+
+    A resample of the tasks in which GiGPO gains nothing has no such share. Those are
+    counted, and where they are more than a tail of the interval there is none: what is
+    left over would say that the share is known better than it is.
+
+    Args:
+      key: consumed.
+      success: `[N, 3]` float32, of GRPO, control and GiGPO on the same tasks.
+
+    Returns:
+      `point`, `low` and `high`, NaN where not defined, and `without_gain`, the share of
+      resamples that have no share.
+    """
+    number = success.shape[0]
+    clusters = resampling_clusters(jnp.arange(number), jnp.ones(number, bool))
+    drawn = replicates(key, success, clusters, _share, num_resamples=RESAMPLES)
+    without = jnp.mean(jnp.isnan(drawn).astype(jnp.float32))
+    low, high = (
+        jnp.where(without > TAIL, jnp.nan, quantile(drawn, jnp.float32(level)))
+        for level in (TAIL, 1 - TAIL)
+    )
+    point = _share(success, jnp.ones(number))
+    return {"point": point, "low": low, "high": high, "without_gain": without}
 
 
 def _share(values: Array, weight: Array) -> Array:

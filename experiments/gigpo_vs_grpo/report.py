@@ -97,10 +97,21 @@ def share_sentence(found: Mapping[str, Any]) -> str:
             "GiGPO gains nothing over GRPO on the seen split: there is no gain that "
             "the control could have a share of."
         )
+    has = interval(share, digits=2)
+    without, note = share["without_gain"], ""
+    if share["low"] is None:
+        has = number(share["point"], 2)
+        note = (
+            f" There is no interval: in {without:.1%} of resamples GiGPO gains nothing."
+        )
+    elif without > 0:
+        note = (
+            f" {without:.1%} of resamples, in which GiGPO gains nothing, are left out."
+        )
     return (
         "Of GiGPO's gain over GRPO on the seen split the control without anchors has "
-        f"{interval(share, digits=2)}; comparing at equal states adds the rest, "
-        f"{number(1 - share['point'], 2, sign=True)}."
+        f"{has}; comparing at equal states adds the rest, "
+        f"{number(1 - share['point'], 2, sign=True)}.{note}"
     )
 
 
@@ -123,7 +134,9 @@ def _world_parts(results: Mapping[str, Any], world: str) -> Iterator[str]:
     found = results["worlds"][world]
     yield f"## {world.capitalize()}"
     yield (
-        f"{_title(results, world)}. Intervals: 95%, tasks resampled; seeds: each one's "
+        f"{_title(results, world)}. Intervals: 95%, tasks of all seeds resampled, as "
+        "if those of one seed, which one policy played, were independent: what the "
+        "policies of different seeds differ by is not in them. seeds: each one's "
         "success; + / -: seeds above and below GRPO."
     )
     yield markdown_table(HEADER, _rows(found))

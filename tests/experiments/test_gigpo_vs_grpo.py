@@ -2,18 +2,21 @@
 
 import io
 import json
+import re
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 from rich.console import Console
 
+from experiments.gigpo_vs_grpo.analysis import control_share
 from experiments.gigpo_vs_grpo.config import ARMS, SIZES, GigpoConfig
 from experiments.gigpo_vs_grpo.jobs import PHASES, jobs_of, run_jobs
 from experiments.gigpo_vs_grpo.main import run
 from experiments.gigpo_vs_grpo.report import share_sentence
 from jerp.errors import ConfigError, StorageError
-from jerp.storage.documents import write_json
+from jerp.storage.documents import defined, write_json
 from jerp.storage.locks import lock_folder
 from jerp.storage.tensors import save_tree
 
@@ -92,7 +95,10 @@ def test_numbers_are_those_of_the_jobs(done):
     assert (gigpo["seeds_above"], gigpo["seeds_below"]) == (2, 0)
     assert gigpo["difference"]["low"] > 0.2
     # (10 - 4) / (12 - 4)
-    assert results["control_share"]["seen"]["point"] == pytest.approx(0.75)
+    share = results["control_share"]["seen"]
+    assert share["point"] == pytest.approx(0.75)
+    assert 0 < share["low"] < 0.75 < share["high"] <= 1
+    assert share["without_gain"] == 0
     surface = np.asarray(results["arms"]["grpo"]["surface"]["estimate"])
     np.testing.assert_allclose(surface, 4 / 16)
     assert results["arms"]["rloo"]["at_the_end"]["success"] == 0.5
@@ -120,8 +126,52 @@ def test_report_figures_and_table_are_written(done):
 
 
 def test_without_a_gain_there_is_no_share():
-    none = {"control_share": {"seen": {"point": None, "low": None, "high": None}}}
-    assert "no gain" in share_sentence(none)
+    none = {"point": None, "low": None, "high": None, "without_gain": 0.9}
+    assert "no gain" in share_sentence({"control_share": {"seen": none}})
+
+
+@pytest.mark.parametrize(
+    ("solved", "sentence"),
+    [
+        (1, "has .50; .+ There is no interval: in 3[3-8].[0-9]% of resamples GiGPO"),
+        (4, "has .50 .+, .+ [01].[0-9]% of resamples, in which .+ are left out."),
+    ],
+)
+def test_resamples_without_a_gain_are_counted(solved, sentence):
+    """GiGPO solves some tasks of 16, which a resample misses (1 - solved / 16)^16."""
+    gigpo = (np.arange(16) < solved).astype(np.float32)
+    success = np.stack([0 * gigpo, gigpo / 2, gigpo], axis=1)
+    found = defined({k: float(v) for k, v in _shared(success).items()})
+    assert found["point"] == 0.5
+    expected = (1 - solved / 16) ** 16
+    assert found["without_gain"] == pytest.approx(
+        expected, abs=4 * np.sqrt(expected / 2000)
+    )
+    if expected > 0.025:
+        assert found["low"] is found["high"] is None
+    else:
+        assert found["low"] == found["high"] == 0.5
+    assert re.search(sentence, share_sentence({"control_share": {"seen": found}}))
+
+
+def _shared(success):
+    return control_share(jax.random.key(0), success)
+
+
+def test_the_interval_is_that_of_the_ratio_of_means():
+    """The quantiles of what loops over resamples draw, up to their own spread."""
+    rng = np.random.default_rng(0)
+    grpo, control, gigpo = rng.random((3, 16)) * 0.5 + [[0.0], [0.2], [0.4]]
+    success = np.stack([grpo, control, gigpo], axis=1).astype(np.float32)
+    found = _shared(success)
+    shares = []
+    for _ in range(4000):
+        means = success[rng.integers(0, 16, 16)].mean(axis=0)
+        shares.append((means[1] - means[0]) / (means[2] - means[0]))
+    assert float(found["without_gain"]) == 0
+    low, high = np.quantile(shares, [0.025, 0.975])
+    assert float(found["low"]) == pytest.approx(low, abs=0.04)
+    assert float(found["high"]) == pytest.approx(high, abs=0.04)
 
 
 def test_another_config_in_the_same_folder_is_refused_by_field(done):
