@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jerp.errors import ConfigError
+from jerp.errors import ConfigError, ShapeError
 from jerp.models.attention import grouped_attention
 from jerp.models.decoder import Decoder, DecoderConfig, Mixer, causal_mixer
 from jerp.models.generate import Cache, init_cache
@@ -108,6 +108,9 @@ class StepPolicy:
         """Draws an action an episode, see `jerp.models.policy.SequencePolicy`.
 
         A log-probability is NaN once the memory is full, after `max_steps` steps.
+
+        Raises:
+          ShapeError: a world of another number of fields.
         """
         chex.assert_rank([observation, legal], 2)
         x = self._inputs(params, observation[:, None], memory.last_action[:, None])
@@ -150,6 +153,12 @@ class StepPolicy:
 
     def _inputs(self, params: Any, fields: Array, before: Array) -> Array:
         """`[B, T, F]` fields and the action before `[B, T]` to input vectors."""
+        count = len(self.field_sizes)
+        if fields.ndim != 3 or fields.shape[2] != count:
+            raise ShapeError(
+                f"observation: expected {count} fields a step, as many as field_sizes, "
+                f"got {list(fields.shape[2:])}; make the policy of the world's sizes"
+            )
         table = params["decoder"]["embedding"]
         sizes = jnp.asarray((0, *self.field_sizes[:-1]), jnp.int32)
         offset = jnp.cumsum(sizes)[None, None]

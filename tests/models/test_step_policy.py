@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jerp.envs.probes import Probe, probe_params
-from jerp.errors import ConfigError
+from jerp.errors import ConfigError, ShapeError
 from jerp.models.decoder import DecoderConfig
 from jerp.models.step_policy import StepPolicy, step_policy
 from jerp.rollout.scan import rollout
@@ -202,6 +202,22 @@ def test_steps_beyond_the_memory_are_refused_or_have_no_numbers():
         memory, acted = act(tree, memory, keys, seen, legal)
         found.append(np.isnan(acted.log_prob).tolist())
     assert found == [[False, False], [True, True], [True, True]]
+
+
+@pytest.mark.parametrize("sizes", [(2,), (3, 2, 2)])
+def test_a_world_of_another_number_of_fields_is_refused(sizes):
+    """A single field would be read as each of the two that there are."""
+    policy = step_policy(sizes, ACTIONS, num_steps=STEPS, hidden_size=8, num_layers=0)
+    fields, legal, mask = episodes()
+    tree = jax.eval_shape(policy.init, jax.random.key(0))
+    memory = policy.start(tree, BATCH)
+    keys = jax.random.split(jax.random.key(0), BATCH)
+    data = trajectory(fields, legal, mask, np.zeros(mask.shape, np.int32))
+    message = f"observation: expected {len(sizes)} fields a step.*got \\[2\\]"
+    with pytest.raises(ShapeError, match=message):
+        jax.eval_shape(policy.act, tree, memory, keys, fields[:, 0], legal[:, 0])
+    with pytest.raises(ShapeError, match=message):
+        jax.eval_shape(policy.evaluate, tree, data)
 
 
 class _CueAsField:

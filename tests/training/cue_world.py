@@ -84,6 +84,8 @@ class CueTable:
 
 @dataclass(frozen=True)
 class CueWorld(Probe):
+    field_sizes = (2, STEPS + 1)
+
     def reset(self, key, params):
         return self._shown(*super().reset(key, params))
 

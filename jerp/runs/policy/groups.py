@@ -60,6 +60,14 @@ class PolicyTask:
                 f"max_rounds: expected 1, or more for an algorithm that compares "
                 f"groups, got {self.max_rounds} for {self.config.advantage!r}"
             )
+        # A value beyond its field's size would be read as another field's.
+        for name in ("field_sizes", "num_actions"):
+            own, worlds = (getattr(x, name, None) for x in (self.policy, self.env))
+            if None not in (own, worlds) and own != worlds:
+                raise ConfigError(
+                    f"policy.{name}: expected the world's, {worlds}, got {own}; make "
+                    "the policy of the world's sizes"
+                )
 
 
 def play_groups(

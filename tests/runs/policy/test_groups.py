@@ -10,6 +10,7 @@ import pytest
 from jerp.bridge.world_episodes import play_worlds
 from jerp.envs.probes import PROBES, probe_params
 from jerp.errors import ConfigError
+from jerp.models.step_policy import step_policy
 from jerp.runs.policy.groups import PolicyTask, play_batch, play_groups
 from jerp.runs.policy.training import train_policy
 from jerp.storage.metrics import read_metrics
@@ -95,3 +96,14 @@ def test_rounds_that_cannot_be_meant():
     config = GroupConfig(4, advantage="return")
     with pytest.raises(ConfigError, match="got 8 for 'return'"):
         replace(TASK, config=config)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "actions"),
+    [("field_sizes", (2, STEPS), 2), ("num_actions", (2, STEPS + 1), 3)],
+)
+def test_a_policy_of_other_sizes_than_the_worlds_is_refused(name, fields, actions):
+    """Where a field is too small, the next one's embedding would be read."""
+    policy = step_policy(fields, actions, num_steps=STEPS, hidden_size=8)
+    with pytest.raises(ConfigError, match=f"policy.{name}: expected the world's"):
+        replace(TASK, policy=policy)
