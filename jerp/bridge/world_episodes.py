@@ -20,6 +20,7 @@ from jerp.bridge.world_text import TextView
 from jerp.envs.base import Environment, TimeStep
 from jerp.errors import InputError
 from jerp.models.policy import Acted, SequencePolicy
+from jerp.ops.checks import check_count
 from jerp.rollout.episodes import (
     Now,
     Seat,
@@ -89,8 +90,10 @@ def play_worlds(
       is too small ends there, truncated: a log-probability that is NaN says so.
 
     Raises:
-      InputError: a memory too small for a first step, or too many texts that were cut.
+      InputError: a memory too small for a first step, too many texts that were cut, or
+        no steps, tasks or episodes.
     """
+    check_count("num_steps", num_steps)
     seat, now = _start(
         key, env, env_params, batch_size=batch_size, shared_start=shared_start
     )

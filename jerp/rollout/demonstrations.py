@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jerp.envs.base import TimeStep, World
+from jerp.ops.checks import check_settings
 from jerp.rollout.scan import rollout
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, ArrayLike, Key
@@ -62,14 +63,20 @@ def demonstrations(
       noise: in [0, 1].
 
     Returns:
-      Episodes as `rollout` gives them, with the probabilities of the mixture.
+      Episodes as `rollout` gives them, with the probabilities of the mixture: NaN where
+      only the device sees that `noise` is out of range.
+
+    Raises:
+      InputError: `noise` beyond [0, 1].
     """
+    in_range = (noise, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
+    noise = jnp.asarray(noise, jnp.float32) + check_settings(noise=in_range)
     data = rollout(
         key,
         _WithOracle(env),
         env_params,
         _noisy,
-        jnp.asarray(noise, jnp.float32),
+        noise,
         num_steps=num_steps,
         batch_size=batch_size,
     )

@@ -13,7 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from jerp.envs.base import Environment, TimeStep
+from jerp.errors import InputError
 from jerp.models.policy import Acted
+from jerp.ops.checks import check_count
 from jerp.ops.segments import dense_group_ids
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key, Outcome
@@ -79,8 +81,12 @@ def start_episodes(
       env_params: leaves `[N, ...]`, one row a task.
       batch_size: B.
       shared_start: all episodes of a task start alike.
+
+    Raises:
+      InputError: no tasks, or no episodes.
     """
-    num_tasks = jax.tree.leaves(env_params)[0].shape[0]
+    check_count("batch_size", batch_size)
+    num_tasks = _number_of_tasks(env_params)
     episode = jnp.arange(batch_size, dtype=jnp.int32)
     task = episode % num_tasks
     tasks = jax.tree.map(lambda x: jnp.asarray(x)[task], env_params)
@@ -92,6 +98,17 @@ def start_episodes(
     starts = env_keys[task] if shared_start else env_keys
     now = jax.vmap(env.reset)(keys_at(starts, 0), tasks)
     return Seat(policy_keys, env_keys, tasks, task, episode // num_tasks), now
+
+
+def _number_of_tasks(env_params: Any) -> int:
+    shapes = [jnp.shape(x) for x in jax.tree.leaves(env_params)]
+    sizes = {shape[:1] for shape in shapes}
+    if len(sizes) != 1 or sizes <= {(), (0,)}:
+        raise InputError(
+            "env_params: expected leaves [N, ...] of N tasks, at least one, got "
+            f"shapes {shapes}"
+        )
+    return shapes[0][0]
 
 
 def step_episodes(

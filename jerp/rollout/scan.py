@@ -17,6 +17,7 @@ from jax import lax
 from jerp.envs.base import Environment
 from jerp.errors import ConfigError
 from jerp.models.policy import Acted, SequencePolicy
+from jerp.ops.checks import check_count
 from jerp.rollout.episodes import (
     Now,
     StepRecord,
@@ -66,7 +67,9 @@ def rollout(
 
     Raises:
       ConfigError: more steps than the policy can remember.
+      InputError: no steps, no tasks, or no episodes.
     """
+    check_count("num_steps", num_steps)
     _check_steps(policy, num_steps)
     seat, begun = start_episodes(
         key, env, env_params, batch_size=batch_size, shared_start=shared_start

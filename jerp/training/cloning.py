@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import optax
 
 from jerp.models.policy import SequencePolicy
+from jerp.ops.checks import check_any
 from jerp.records import LossOutput, WeightedMean
 from jerp.training.frozen import beside_frozen
 from jerp.training.minibatches import minimize
@@ -52,10 +53,14 @@ def clone_policy(
         `params`, such as the decoder beside adapters.
 
     Returns:
-      Parameters, and the loss by epoch `[epochs]`.
+      Parameters, and the loss by epoch `[epochs]`; NaN where nothing was learned from.
+
+    Raises:
+      InputError: no valid episode.
     """
     policy = beside_frozen(policy, frozen)
     valid = valid_episodes(data)
+    check_any("data.mask of valid episodes", valid[:, None] & data.mask)
     # Episodes that are valid come first: the others are never visited.
     order = jnp.argsort(~valid, stable=True)
     rows = jax.tree.map(lambda x: x[order], data)
@@ -81,4 +86,5 @@ def clone_policy(
         epochs=epochs,
         batch_size=batch_size,
     )
-    return params, output.loss.value()
+    loss = output.loss
+    return params, jnp.where(loss.weight > 0, loss.value(), jnp.nan)

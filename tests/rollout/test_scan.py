@@ -7,7 +7,9 @@ import jax
 import numpy as np
 import pytest
 
+from jerp.bridge.world_episodes import play_worlds
 from jerp.envs.harness_sim import HarnessSim, simulated_tasks
+from jerp.errors import InputError
 from jerp.harness.baselines import uniform_policy
 from jerp.rollout.scan import rollout
 from jerp.typing import Outcome
@@ -85,6 +87,26 @@ def test_an_episode_depends_on_neither_its_batch_nor_the_steps_after_it(full):
     np.testing.assert_array_equal(short.outcome[~over], Outcome.TRUNCATED)
     np.testing.assert_array_equal(short.outcome[over], full.outcome[:6][over])
     np.testing.assert_array_equal(short.score, np.where(over, full.score[:6], 0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_steps": 0}, "num_steps: expected a whole number >= 1.*got 0"),
+        ({"batch_size": 0}, "batch_size: expected a whole number >= 1.*got 0"),
+        ({"env_params": jax.tree.map(lambda x: x[:0], TASKS)}, "env_params: .* of N"),
+        (
+            {"env_params": ()},
+            r"env_params: expected leaves \[N, ...\].*got shapes \[\]",
+        ),
+    ],
+)
+@pytest.mark.parametrize("play", [rollout, play_worlds])
+def test_nothing_to_play_is_refused(play, settings, message):
+    """In one compiled program, and from the host."""
+    sizes = {"num_steps": 2, "batch_size": 3, "env_params": TASKS}
+    with pytest.raises(InputError, match=message):
+        play(jax.random.key(0), ENV, policy=POLICY, params=(), **(sizes | settings))
 
 
 def test_keys_matter(full):
