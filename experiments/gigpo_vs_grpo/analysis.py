@@ -10,7 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.gigpo_vs_grpo.config import GigpoConfig
-from experiments.gigpo_vs_grpo.jobs import SPLITS, Job, read_evaluation
+from experiments.gigpo_vs_grpo.job_files import (
+    read_job_json,
+    read_job_metrics,
+    read_job_tree,
+)
+from experiments.gigpo_vs_grpo.jobs import SPLITS, Job
 from experiments.gigpo_vs_grpo.worlds import WORLDS
 from jerp.estimators.clusters import resampling_clusters
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
@@ -19,9 +24,6 @@ from jerp.estimators.resampling import replicates, weighted_mean
 from jerp.estimators.significance import sign_test
 from jerp.estimators.surface import pass_at_k_t
 from jerp.records import Interval
-from jerp.storage.documents import read_json
-from jerp.storage.metrics import read_metrics
-from jerp.storage.tensors import load_tree
 from jerp.typing import Array, Key, Outcome
 
 __all__ = ["analyse", "control_share", "curves"]
@@ -34,6 +36,9 @@ RESAMPLES = 2000
 
 TAIL = 0.025
 """What an interval of 95% has on either side."""
+
+PROCESS = ("peak_memory_bytes", "compilations", "compile_seconds")
+"""What a job notes of its process."""
 
 Rates = dict[str, dict[str, np.ndarray]]
 """By arm and split the share of successes `[seeds, tasks]`."""
@@ -69,7 +74,11 @@ def curves(config: GigpoConfig, world: str) -> dict[str, np.ndarray]:
 
 def _analyse_world(key: Key, config: GigpoConfig, world: str) -> dict[str, Any]:
     played = {
-        arm: [read_evaluation(path) for path in _folders(config, world, arm)]
+        arm: [
+            # By split `outcome` and `steps` `[N, M]`.
+            read_job_tree(path, "evaluation.safetensors")[0]
+            for path in _folders(config, world, arm)
+        ]
         for arm in ("base", *config.sizes.arms)
     }
     rates: Rates = {
@@ -105,7 +114,8 @@ def _folders(config: GigpoConfig, world: str, arm: str) -> list[Path]:
 def _metrics(config: GigpoConfig, world: str, arm: str) -> list[list[dict[str, Any]]]:
     """Rows by seed."""
     return [
-        read_metrics(path / "metrics.jsonl") for path in _folders(config, world, arm)
+        read_job_metrics(path, config.sizes.iterations)
+        for path in _folders(config, world, arm)
     ]
 
 
@@ -187,14 +197,16 @@ def _surface(found: list[dict[str, Any]], horizons: tuple[int, ...]) -> dict[str
 def _process(config: GigpoConfig, world: str, arm: str) -> dict[str, Any]:
     """What it took, and what its metrics say of the end of training."""
     folders = _folders(config, world, arm)
-    notes = [read_json(path / "process.json") for path in folders]
+    notes = [read_job_json(path, "process.json", PROCESS) for path in folders]
     numbers: dict[str, Any] = {
         "peak_memory_bytes": max(note["peak_memory_bytes"] for note in notes),
         "compilations": sum(note["compilations"] for note in notes),
         "compile_seconds": sum(note["compile_seconds"] for note in notes),
     }
     if arm == "base":
-        losses = [load_tree(path / "params.safetensors")[1]["loss"] for path in folders]
+        losses = [
+            read_job_tree(path, "params.safetensors")[1]["loss"] for path in folders
+        ]
         return numbers | {"cloning_loss": float(np.mean(losses))}
     by_seed = _metrics(config, world, arm)
     last = [row for rows in by_seed for row in rows[-LAST:]]
@@ -208,9 +220,13 @@ def _process(config: GigpoConfig, world: str, arm: str) -> dict[str, Any]:
         "warnings": [
             f"seed {seed}: {sentence}"
             for seed, path in enumerate(folders)
-            for sentence in read_json(path / "warnings.json")["warnings"]
+            for sentence in _warnings(path)
         ],
     }
+
+
+def _warnings(folder: Path) -> list[str]:
+    return read_job_json(folder, "warnings.json", ["warnings"])["warnings"]
 
 
 def _rows(rate: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from experiments.gigpo_vs_grpo.config import SIZES, Sizes, arm_algorithm
+from experiments.gigpo_vs_grpo.job_files import read_job_tree
 from experiments.gigpo_vs_grpo.process_notes import ProcessNotes
 from experiments.gigpo_vs_grpo.worlds import Place, place_named
 from jerp.envs.base import World
@@ -33,11 +34,11 @@ from jerp.runs.policy.groups import PolicyTask
 from jerp.runs.policy.training import train_policy
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
-from jerp.storage.tensors import load_tree, save_tree
+from jerp.storage.tensors import save_tree
 from jerp.training.cloning import clone_policy
 from jerp.typing import Key
 
-__all__ = ["PHASES", "SPLITS", "Job", "jobs_of", "read_evaluation", "run_jobs"]
+__all__ = ["PHASES", "SPLITS", "Job", "jobs_of", "run_jobs"]
 
 PHASES = ("base", "arms")
 SPLITS = ("seen", "unseen")
@@ -103,11 +104,6 @@ def _run_job(
     save_tree(where / "evaluation.safetensors", found, {})
 
 
-def read_evaluation(folder: Path) -> dict[str, Any]:
-    """By split `outcome` and `steps` `[N, M]`."""
-    return load_tree(folder / "evaluation.safetensors")[0]
-
-
 def _tasks(key: Key, place: Place, number: int, split: str) -> Any:
     """Tasks of a seed; the splits have streams of their own."""
     stream = jax.random.fold_in(key, TASKS)
@@ -141,7 +137,7 @@ def _base(where: Path, key: Key, sizes: Sizes, world: str) -> Any:
 def _arm(arm: str, where: Path, key: Key, sizes: Sizes, world: str) -> Any:
     place = place_named(world)
     policy = place.policy(value=_has_value(arm))
-    base, _ = load_tree(where.parent / "base" / "params.safetensors")
+    base, _ = read_job_tree(where.parent / "base", "params.safetensors")
     base = jax.tree.map(jnp.asarray, base)
     if policy.value:
         base["value"] = init_value_head(policy.config.hidden_size)

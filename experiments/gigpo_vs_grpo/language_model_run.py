@@ -21,6 +21,11 @@ from rich.table import Table
 
 import jerp
 from experiments.gigpo_vs_grpo.config import GigpoConfig
+from experiments.gigpo_vs_grpo.job_files import (
+    read_job_json,
+    read_job_metrics,
+    read_job_tree,
+)
 from experiments.gigpo_vs_grpo.language_model import PARTS, is_done
 from experiments.gigpo_vs_grpo.processes import run_together
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
@@ -28,10 +33,8 @@ from jerp.records import Interval
 from jerp.runs.cells import interval, markdown_table, number
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
-from jerp.storage.documents import defined, read_json, write_json
+from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
-from jerp.storage.metrics import read_metrics
-from jerp.storage.tensors import load_tree
 from jerp.typing import Key, Outcome
 
 __all__ = ["run_language_model"]
@@ -42,6 +45,9 @@ ANALYSIS = 1_000_000
 LATE = "--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 """By default XLA computes on a CPU as early as it can, and so keeps all layers that a
 gradient was to compute a second time: five times the memory."""
+
+PROCESS = ("peak_memory_bytes", "compile_seconds")
+"""What a part notes of its process, and the tables show."""
 
 LABELS = {"base": "cloned", "trained": "trained"}
 WINDOW = 10
@@ -68,7 +74,7 @@ def run_language_model(config: GigpoConfig, console: Console) -> dict[str, Any]:
                 "smoke": config.smoke,
                 "policy": config.policy,
                 "sizes": sizes,
-                **_analyse(key, config.folder),
+                **_analyse(key, config.folder, sizes["iterations"]),
             }
         )
         _write(results, config.folder, console)
@@ -112,35 +118,37 @@ def _absolute(policy: str) -> str:
     return str(Path(policy).resolve()) if Path(policy).exists() else policy
 
 
-def _analyse(key: Key, folder: Path) -> dict[str, Any]:
+def _analyse(key: Key, folder: Path, iterations: int) -> dict[str, Any]:
     rates = {part: _rate(folder, part) for part in PARTS}
     streams = jax.random.split(key, 3)
-    rows = read_metrics(folder / "trained" / "metrics.jsonl")
+    _, cloned = read_job_tree(folder / "base", "adapters.safetensors")
+    noted = read_job_json(folder / "trained", "warnings.json", ["warnings"])
+    rows = read_job_metrics(folder / "trained", iterations)
     return {
         "parts": {
             part: {
                 "success": _plain(bootstrap_interval(stream, rates[part])),
                 "steps": float(_read(folder, part)["steps"].mean()),
-                **read_json(folder / part / "process.json"),
+                **read_job_json(folder / part, "process.json", PROCESS),
             }
             for part, stream in zip(PARTS, streams, strict=False)
         },
         "difference": _plain(
             paired_difference(streams[2], rates["trained"], rates["base"])
         ),
-        "cloning_loss": load_tree(folder / "base" / "adapters.safetensors")[1]["loss"],
+        "cloning_loss": cloned["loss"],
         "curve": [row["success"] for row in rows],
         "sampler_gap": max(row["sampler_gap"] for row in rows),
         "at_the_end": {
             name: float(np.mean([row[name] for row in rows[-WINDOW:]]))
             for name in ("success", "entropy", "dead_share", "anchor_size_mean")
         },
-        "warnings": read_json(folder / "trained" / "warnings.json")["warnings"],
+        "warnings": noted["warnings"],
     }
 
 
 def _read(folder: Path, part: str) -> dict[str, Any]:
-    return load_tree(folder / part / "evaluation.safetensors")[0]
+    return read_job_tree(folder / part, "evaluation.safetensors")[0]
 
 
 def _rate(folder: Path, part: str) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments.gigpo_vs_grpo.analysis import control_share
+from experiments.gigpo_vs_grpo.analysis import analyse, control_share
 from experiments.gigpo_vs_grpo.config import ARMS, SIZES, GigpoConfig
 from experiments.gigpo_vs_grpo.jobs import PHASES, jobs_of, run_jobs
 from experiments.gigpo_vs_grpo.main import run
@@ -123,6 +123,32 @@ def test_report_figures_and_table_are_written(done):
     assert figures == {"house-curves.png", "house-surface.png"}
     table = [line for line in text.splitlines() if "GiGPO" in line and "[" in line]
     assert table and all(len(line) <= 80 for line in table)
+
+
+@pytest.mark.parametrize(
+    ("job", "name", "left", "word"),
+    [
+        ("rloo", "metrics.jsonl", None, "a row for each of 4 iterations, .+ no file"),
+        ("rloo", "metrics.jsonl", b'{"step": 0}\n', "4 iterations, .+ got 1 rows"),
+        ("grpo", "evaluation.safetensors", b"\0" * 40, "truncated"),
+        ("base", "params.safetensors", None, "no such file"),
+        ("base", "process.json", b"{}", "expected peak_memory_bytes, .+ in it"),
+        ("gigpo", "warnings.json", b"[", "truncated or altered"),
+    ],
+)
+def test_a_damaged_file_of_a_job_says_what_to_delete(done, job, name, left, word):
+    config, _, _ = done
+    folder = config.folder / "house" / "seed-0" / job
+    kept = (folder / name).read_bytes()
+    (folder / name).unlink()
+    if left is not None:
+        (folder / name).write_bytes(left)
+    told = f"{folder / name}: .*{word}.*; delete {folder}; the same command makes"
+    try:
+        with pytest.raises(StorageError, match=told):
+            analyse(jax.random.key(0), config)
+    finally:
+        (folder / name).write_bytes(kept)
 
 
 def test_without_a_gain_there_is_no_share():

@@ -49,7 +49,7 @@ def made_up(folder):
     )
     row = {"loss": 0.0, "entropy": 0.25, "dead_share": 0.5, "anchor_size_mean": 2.0}
     rows = [
-        {"step": i, **row, "success": i / 10, "sampler_gap": 1e-5} for i in range(11)
+        {"step": i, **row, "success": i / 10, "sampler_gap": 1e-5} for i in range(2)
     ]
     text = "".join(json.dumps(r) + "\n" for r in rows)
     (folder / "trained" / "metrics.jsonl").write_text(text)
@@ -75,10 +75,8 @@ def test_numbers_are_those_of_the_parts(done):
     assert results["parts"]["base"]["success"]["point"] == pytest.approx(0.25)
     assert results["parts"]["trained"]["success"]["point"] == pytest.approx(0.75)
     assert results["difference"]["point"] == pytest.approx(0.5)
-    assert results["curve"] == pytest.approx(np.arange(11) / 10)
-    assert results["at_the_end"]["success"] == pytest.approx(
-        np.arange(1, 11).mean() / 10
-    )
+    assert results["curve"] == pytest.approx([0, 0.1])
+    assert results["at_the_end"]["success"] == pytest.approx(0.05)
     assert results["cloning_loss"] == [0.5, 0.25]
 
 
