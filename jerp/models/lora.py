@@ -25,6 +25,12 @@ import jax.numpy as jnp
 
 from jerp.errors import ConfigError
 from jerp.models.decoder import DecoderConfig
+from jerp.models.projections import (
+    JOINED,
+    PROJECTIONS,
+    check_adapters,
+    projection_sizes,
+)
 from jerp.typing import Array, ArrayTree, Key
 
 __all__ = [
@@ -37,18 +43,8 @@ __all__ = [
     "with_adapters",
 ]
 
-PROJECTIONS = ("q", "k", "v", "o", "gate", "up", "down")
-"""Projections of a layer, in order."""
-
 ATTENTION = r"layer_\d+/(q|k|v|o)"
 """All projections of attention."""
-
-_JOINED = {
-    "qkv": ("q", "k", "v"),
-    "out": ("o",),
-    "gate_up": ("gate", "up"),
-    "down": ("down",),
-}
 
 
 @dataclass(frozen=True)
@@ -90,25 +86,6 @@ class LoraConfig:
     def scale(self) -> float:
         """`alpha / r`."""
         return self.alpha / self.rank
-
-
-def projection_sizes(config: DecoderConfig) -> dict[str, tuple[int, int]]:
-    """`(in, out)` of each of `PROJECTIONS`.
-
-    Example:
-      >>> from jerp.models.presets import tiny_decoder
-      >>> projection_sizes(tiny_decoder(100))["down"]
-      (256, 64)
-    """
-    hidden, wide = config.hidden_size, config.intermediate_size
-    widths = config.qkv_widths
-    return {
-        **{name: (hidden, width) for name, width in widths.items()},
-        "o": (widths["q"], hidden),
-        "gate": (hidden, wide),
-        "up": (hidden, wide),
-        "down": (wide, hidden),
-    }
 
 
 def init_adapters(
@@ -198,7 +175,8 @@ def with_adapters(
       The variables.
 
     Raises:
-      ConfigError: adapters of layers or projections that the decoder does not have.
+      ConfigError: adapters of layers, projections or sizes that the decoder does not
+        have, or of another rank.
 
     Example:
       >>> params = {"params": {"layer_0": {"qkv": jnp.ones((2, 6))}}}
@@ -209,7 +187,7 @@ def with_adapters(
 
     Reference: Hu et al., "LoRA", arXiv:2106.09685, eq. 3.
     """
-    _check_adapters(cast(Any, params)["params"], adapters)
+    check_adapters(cast(Any, params)["params"], adapters, lora.rank)
     beside: dict[str, dict[str, dict[str, Any]]] = {}
     for layer, pairs in adapters.items():
         beside[layer] = {}
@@ -223,23 +201,6 @@ def with_adapters(
                 entry["keep"] = jnp.float32(1.0 - lora.dropout)
             beside[layer][name] = entry
     return {**cast(Any, params), "adapters": beside}
-
-
-def _check_adapters(base: Mapping[str, Any], adapters: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` for adapters that the decoder would never look up."""
-    layers = sorted(name for name in base if name.startswith("layer_"))
-    for layer, pairs in adapters.items():
-        if layer not in layers:
-            raise ConfigError(
-                f"adapters: expected layers of the decoder, which has {len(layers)}, "
-                f"got {layer!r}; they are another decoder's"
-            )
-        for name in pairs:
-            if name not in PROJECTIONS:
-                raise ConfigError(
-                    f"adapters: {layer}: expected names of {', '.join(PROJECTIONS)}, "
-                    f"got {name!r}"
-                )
 
 
 def merge_adapters(
@@ -262,7 +223,8 @@ def merge_adapters(
       Variables without adapters; matrices keep their type.
 
     Raises:
-      ConfigError: adapters of layers or projections that the decoder does not have.
+      ConfigError: adapters of layers, projections or sizes that the decoder does not
+        have, or of another rank.
 
     Example:
       >>> from jerp.models.presets import tiny_decoder
@@ -276,11 +238,11 @@ def merge_adapters(
     Reference: Hu et al., "LoRA", arXiv:2106.09685, section 4.1.
     """
     sizes, base = projection_sizes(config), cast(Any, params)["params"]
-    _check_adapters(base, adapters)
+    check_adapters(base, adapters, lora.rank)
     merged = dict(base)
     for layer, pairs in adapters.items():
         merged[layer] = dict(base[layer])
-        for matrix, names in _JOINED.items():
+        for matrix, names in JOINED.items():
             if not any(name in pairs for name in names):
                 continue
             kernel = base[layer][matrix]

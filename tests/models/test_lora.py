@@ -226,9 +226,8 @@ def test_dropout_keeps_the_mean_and_drops_the_share_it_names():
     """An adapter that copies: its output shows what was dropped."""
     lora = LoraConfig(rank=16, alpha=16.0, dropout=0.25, targets="layer_0/k")
     adapters = {"layer_0": {"k": {"a": jnp.eye(16), "b": jnp.eye(16, 8)}}}
-    variables = with_adapters(
-        {"params": {"layer_0": {}}}, adapters, lora, dropout_key=jax.random.key(3)
-    )
+    base = {"params": {"layer_0": {"qkv": jnp.zeros((16, 32))}}}
+    variables = with_adapters(base, adapters, lora, dropout_key=jax.random.key(3))
     from jerp.models.block import _low_rank
 
     x = jnp.ones((50, 40, 16))
@@ -267,11 +266,20 @@ def test_targets_that_match_nothing_are_refused():
         init_adapters(jax.random.key(0), CONFIG, lora)
 
 
+def pair(name, a, b):
+    """An adapter of a layer, of these shapes."""
+    return {"layer_1": {name: {"a": jnp.zeros(a), "b": jnp.zeros(b)}}}
+
+
 @pytest.mark.parametrize(
     ("adapters", "message"),
     [
         ({"layer_2": {}}, "which has 2, got 'layer_2'"),
         ({"layer_0": {"query": {}}}, "names of q, k, .*got 'query'"),
+        (pair("q", (16, 4), (4, 16)), r"layer_1/q: expected a \[16, 2\] and b \[2, le"),
+        (pair("k", (8, 2), (2, 8)), r"expected a \[16, 2\].*got \[8, 2\] and \[2, 8\]"),
+        (pair("k", (16, 2), (2, 32)), r"b \[2, less than 32\].*got .* and \[2, 32\]"),
+        (pair("down", (24, 2), (2, 8)), r"layer_1/down: .*b \[2, 16\].*and \[2, 8\]"),
     ],
 )
 def test_another_decoders_adapters_are_refused(adapters, message):
