@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jerp.errors import ConfigError
+from jerp.errors import ConfigError, UnknownNameError
 from jerp.runs.seeds import check_seed
 from jerp.training.group_settings import GroupConfig, GroupHyper, algorithm
 
@@ -178,13 +178,27 @@ class GigpoConfig:
                     f"{name}: expected at least 1, got {getattr(self, name)}"
                 )
         check_seed(self.seed)
-        if self.reads and self.full:
+        if self.reads:
+            self._check_reader()
+        if self.smoke and self.full:
+            raise ConfigError("smoke and full exclude each other; give one of them")
+
+    def _check_reader(self) -> None:
+        """Of a language model there is one arm and one seed."""
+        if self.policy not in MODELS and not Path(self.policy).exists():
+            raise UnknownNameError("policy", self.policy, ("tiny", *MODELS))
+        for name in ("seeds", "workers"):
+            default = GigpoConfig.__dataclass_fields__[name].default
+            if getattr(self, name) != default:
+                raise ConfigError(
+                    f"{name}: expected none with policy {self.policy!r}, of which "
+                    f"there is one run, got {getattr(self, name)}"
+                )
+        if self.full:
             raise ConfigError(
                 f"full: expected policy 'tiny', which has more of everything, got "
                 f"{self.policy!r}"
             )
-        if self.smoke and self.full:
-            raise ConfigError("smoke and full exclude each other; give one of them")
 
     @property
     def scale(self) -> str:

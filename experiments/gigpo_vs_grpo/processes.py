@@ -69,7 +69,8 @@ def run_together(
         log = logs[failed[0]]
         raise TrainingError(
             f"a process of {module} ended with {workers[failed[0]].returncode}: "
-            f"{_last(log)}; {log} has all that it said; the same command resumes"
+            f"{_last(log)}; {log} has all that it said; once that is put right, the "
+            "same command goes on"
         )
 
 

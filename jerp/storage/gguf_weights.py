@@ -120,8 +120,8 @@ def read_gguf(path: Path) -> RawModel:
             found = f"one that gguf does not know ({error})"
             raise _unknown_quantisation(path, found) from error
         raise WeightsError(
-            f"{path}: not a complete GGUF file ({error}); delete it and fetch it again "
-            "(jerp models pull)"
+            f"{path}: not a complete GGUF file ({error}); name one, or a Hugging Face "
+            "folder, and fetch again what was fetched in part (jerp models pull)"
         ) from error
     quantised = {t.tensor_type.name for t in reader.tensors} - {"F32"}
     return RawModel(

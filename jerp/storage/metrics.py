@@ -40,13 +40,21 @@ class MetricsLog:
         self.path = path
         self._mirrors = list(mirrors)
         make_folder(path.parent)
-        kept = [row for row in read_metrics(path) if row["step"] < first]
+        found = read_metrics(path)
+        kept = [row for row in found if row["step"] < first]
         steps = [row["step"] for row in kept]
         if steps != [*range(first)]:
             raise StorageError(
                 f"{path}: expected the {first} steps before the checkpoint, in order, "
                 f"got {len(kept)}{' others' if len(kept) == first else ''}; remove the "
-                "run folder to begin anew"
+                "newest checkpoints to go on from an earlier one, or the run folder to "
+                "begin anew"
+            )
+        if len(found) > first:
+            warnings.warn(
+                f"{path}: {len(found) - first} steps after the last checkpoint are "
+                "taken back, and made again",
+                stacklevel=2,
             )
         write_bytes(path, b"".join(map(_line, kept)))
 
@@ -79,7 +87,7 @@ class MetricsLog:
                 )
 
 
-def read_metrics(path: Path) -> list[dict[str, Any]]:
+def read_metrics(path: Path | str) -> list[dict[str, Any]]:
     """The complete rows of a file, none where there is no file.
 
     A last line that a kill cut off is left out.
@@ -87,6 +95,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     Raises:
       StorageError: another line is no JSON object with a step.
     """
+    path = Path(path)
     try:
         lines = path.read_bytes().split(b"\n") if path.exists() else []
     except OSError as error:
@@ -98,7 +107,8 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
             row["step"] = int(row["step"])
         except (ValueError, TypeError, KeyError) as error:
             raise StorageError(
-                f"{path}: line {number + 1} is no row of metrics ({error})"
+                f"{path}: line {number + 1} is no row of metrics ({error}); remove the "
+                "lines from it on, and checkpoints of later steps"
             ) from error
         rows.append(row)
     return rows

@@ -15,7 +15,7 @@ from jerp.envs.house import house_small
 from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import TASK_TEXTS, HouseText
 from jerp.envs.house_things import OBJECTS, PLACES, ROOMS, HouseTask
-from jerp.errors import ConfigError, TrainingError
+from jerp.errors import ConfigError, TrainingError, UnknownNameError
 from jerp.models.presets import tiny_decoder
 from jerp.storage.adapters import load_adapters
 from jerp.storage.documents import write_json
@@ -93,14 +93,21 @@ def test_report_figure_and_table_are_written(done):
     assert run(config, console=again) == results  # without a process
 
 
-def test_another_model_in_the_same_folder_is_refused(done):
+def test_another_model_in_the_same_folder_is_refused(done, tmp_path):
     config, _, _ = done
+    other = GigpoConfig(smoke=True, policy=str(tmp_path), out=config.out)
     with pytest.raises(ConfigError, match="policy"):
-        run(GigpoConfig(smoke=True, policy="other", out=config.out), console=quiet())
+        run(other, console=quiet())
 
 
-def test_settings():
-    assert GigpoConfig(policy="models/a.gguf").folder.name == "gigpo-vs-grpo-a"
+def test_settings(tmp_path):
+    path = tmp_path / "a.gguf"
+    path.touch()
+    assert GigpoConfig(policy=str(path)).folder.name == "gigpo-vs-grpo-a"
+    with pytest.raises(UnknownNameError, match=r"did you mean 'tiny'"):
+        GigpoConfig(policy="Tiny")
+    with pytest.raises(ConfigError, match="seeds: expected none with policy"):
+        GigpoConfig(policy="smollm2-135m", seeds=3)
     assert "--policy smollm2-135m" in GigpoConfig(policy="smollm2-135m").command
     with pytest.raises(ConfigError, match="full: expected policy 'tiny'"):
         GigpoConfig(policy="smollm2-135m", full=True)
@@ -140,7 +147,9 @@ def test_a_small_model_is_cloned_and_trained(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_that_is_not_there_ends_with_what_to_do(tmp_path):
-    settings = GigpoConfig(policy="no-such-model", smoke=True, out=tmp_path / "run")
-    with pytest.raises(TrainingError, match="no-such-model"):
+def test_a_file_that_is_no_model_ends_with_what_to_do(tmp_path):
+    path = tmp_path / "note.txt"
+    path.write_text("no model")
+    settings = GigpoConfig(policy=str(path), smoke=True, out=tmp_path / "run")
+    with pytest.raises(TrainingError, match=r"note.txt: not a complete GGUF file"):
         run(settings, console=quiet())

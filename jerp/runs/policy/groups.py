@@ -49,6 +49,11 @@ class PolicyTask:
     max_rounds: int = 1
 
     def __post_init__(self):
+        for name in ("group_size", "num_steps"):
+            if getattr(self, name) < 1:
+                raise ConfigError(
+                    f"{name}: expected at least 1, got {getattr(self, name)}"
+                )
         compares = self.config.advantage not in ("return", "gae")
         if self.group_size < 2 and compares:
             raise ConfigError(

@@ -89,7 +89,8 @@ def test_rows_after_the_last_checkpoint_are_taken_back(tmp_path):
     path = tmp_path / "run" / "metrics.jsonl"
     kept = path.read_bytes()
     path.write_bytes(kept + b'{"step": 2, "loss": 1.0}\n{"step": 3, "lo')
-    trained(tmp_path / "run", 2)
+    with pytest.warns(UserWarning, match="1 steps after the last checkpoint"):
+        trained(tmp_path / "run", 2)
     assert path.read_bytes() == kept
     path.write_bytes(kept.split(b"\n")[0] + b"\n")
     with pytest.raises(
@@ -124,6 +125,22 @@ def test_a_loss_that_is_no_number_stops_and_keeps_its_batch(tmp_path, monkeypatc
     assert not read_metrics(tmp_path / "run" / "metrics.jsonl")
 
 
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"chunk": 0}, "chunk: expected at least 1, got 0"),
+        ({"number": -1}, "iterations: expected at least 0, got -1"),
+        ({"hyper": HYPER.replace(learning_rate=-1.0)}, "learning_rate: .*-1"),
+        ({"hyper": HYPER.replace(learning_rate=jnp.nan)}, "learning_rate: .*nan"),
+        ({"tasks": jnp.int32(3)}, r"env_params: expected leaves \[N, ...\]"),
+    ],
+)
+def test_numbers_that_cannot_be_meant(tmp_path, settings, word):
+    with pytest.raises(ConfigError, match=word):
+        trained(tmp_path / "run", **{"number": 2, **settings})
+    assert not (tmp_path / "run").exists()
+
+
 def test_refusals(tmp_path):
     params = POLICY.init(jax.random.key(1))
     with pytest.raises(ConfigError, match="kl_weight: expected 0 without a reference"):
@@ -133,6 +150,10 @@ def test_refusals(tmp_path):
     few = jax.tree.map(lambda x: x[:3], TASKS)
     with pytest.raises(ConfigError, match="at least num_groups=4 tasks, got 3"):
         trained(tmp_path / "few", 2, tasks=few)
+    with pytest.raises(ConfigError, match="num_steps: expected at least 1, got 0"):
+        replace(TASK, num_steps=0)
+    with pytest.raises(ConfigError, match=r"key: expected a typed key .*, got int"):
+        train_policy(tmp_path, 3, TASK, HYPER, TASKS, params, iterations=1)
     with pytest.raises(ConfigError, match="group_size: expected at least 2"):
         replace(TASK, group_size=1)
 
@@ -223,7 +244,7 @@ def test_another_policy_in_the_same_folder_is_refused(tmp_path):
     other = partial(train_policy, tmp_path / "run", KEY, TASK, HYPER, TASKS)
     params = POLICY.init(jax.random.key(1))
     del params["decoder"]["final_norm"]
-    with pytest.raises(StorageError, match="final_norm"):
+    with pytest.raises(ConfigError, match=r"decoder/final_norm to be .* got absent"):
         other(params, iterations=4)
 
 
