@@ -28,6 +28,7 @@ from experiments.gigpo_vs_grpo.job_files import (
 )
 from experiments.gigpo_vs_grpo.language_model import PARTS, is_done
 from experiments.gigpo_vs_grpo.processes import run_together
+from experiments.gigpo_vs_grpo.report import SMOKE, iteration_axis
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.records import Interval
 from jerp.runs.cells import interval, markdown_table, number
@@ -37,7 +38,7 @@ from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
 from jerp.typing import Key, Outcome
 
-__all__ = ["run_language_model"]
+__all__ = ["run_language_model", "stages"]
 
 ANALYSIS = 1_000_000
 """Stream of random keys."""
@@ -51,7 +52,7 @@ PROCESS = ("peak_memory_bytes", "compile_seconds")
 
 LABELS = {"base": "cloned", "trained": "trained"}
 WINDOW = 10
-"""Iterations that a curve is averaged over."""
+"""Iterations that a curve is averaged over, if there are twice as many."""
 
 
 def run_language_model(config: GigpoConfig, console: Console) -> dict[str, Any]:
@@ -89,16 +90,12 @@ def _in_a_process(config: GigpoConfig, progress: Progress) -> None:
         "sizes": asdict(config.reader_sizes),
     }
     iterations = config.reader_sizes.iterations
-    bars = [
-        progress.add_task(name, total=total)
-        for name, total in (("clone, evaluate", 1), ("train, evaluate", iterations + 1))
-    ]
+    bars = [progress.add_task("", total=total) for total in (2, iterations + 1)]
 
     def watch() -> None:
-        progress.update(bars[0], completed=is_done(folder, "base"))
-        rows = folder / "trained" / "metrics.jsonl"
-        done = rows.read_bytes().count(b"\n") if rows.exists() else 0
-        progress.update(bars[1], completed=done + is_done(folder, "trained"))
+        for bar, found in zip(bars, stages(folder, iterations), strict=True):
+            stage, completed = found
+            progress.update(bar, description=stage, completed=completed)
 
     watch()
     if all(is_done(folder, part) for part in PARTS):
@@ -111,6 +108,26 @@ def _in_a_process(config: GigpoConfig, progress: Progress) -> None:
         watch,
         environment=cpu,
     )
+
+
+def stages(folder: Path, iterations: int) -> tuple[tuple[str, int], tuple[str, int]]:
+    """What cloning and training are at, and how many of their steps are behind them.
+
+    Args:
+      folder: of the run; its files say it, because another process makes them.
+      iterations: of training.
+    """
+    cloned = (folder / "base" / "adapters.safetensors").exists()
+    done = [is_done(folder, part) for part in PARTS]
+    first = "load model" if not (folder / "base").exists() else "demonstrate, clone"
+    if cloned:
+        first = "clone: done" if done[0] else "clone: evaluate"
+    rows = folder / "trained" / "metrics.jsonl"
+    trained = rows.read_bytes().count(b"\n") if rows.exists() else 0
+    second = "train" if done[0] else "train: waits"
+    if trained >= iterations:
+        second = "train: done" if done[1] else "train: evaluate"
+    return (first, cloned + done[0]), (second, trained + done[1])
 
 
 def _absolute(policy: str) -> str:
@@ -208,7 +225,10 @@ def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _table(results: Mapping[str, Any]) -> Table:
-    table = Table(title=_title(results), title_justify="left", box=None)
+    title = _title(results)
+    if results["smoke"]:
+        title = f"{SMOKE}\n{title}"
+    table = Table(title=title, title_justify="left", box=None)
     for place, name in enumerate(HEADER):
         table.add_column(name, justify="right" if place else "left", no_wrap=True)
     for row in _rows(results):
@@ -220,7 +240,7 @@ def _document(results: Mapping[str, Any]) -> Iterator[str]:
     yield "# A language model in the house"
     yield f"Made by `{results['command']}` with jerp {results['version']}."
     if results["smoke"]:
-        yield "**Smoke run: it checks the plumbing; its numbers mean nothing.**"
+        yield f"**{SMOKE}**"
     yield f"{_title(results)}. Intervals: 95%, tasks resampled."
     yield markdown_table(HEADER, _rows(results))
     yield "![success while training](figures/curve.png)"
@@ -239,14 +259,15 @@ def _document(results: Mapping[str, Any]) -> Iterator[str]:
 
 def _draw(results: Mapping[str, Any]) -> Figure:
     curve = np.asarray(results["curve"])
-    width = min(WINDOW, len(curve))
-    mean = np.convolve(curve, np.ones(width) / width, mode="valid")
     figure = Figure(figsize=(7, 4), layout="tight")
     axis = figure.subplots()
     axis.plot(curve, ".", alpha=0.4, label="an iteration")
-    axis.plot(np.arange(width - 1, len(curve)), mean, label=f"mean of {width}")
-    axis.set_xlabel("iteration")
+    if len(curve) >= 2 * WINDOW:
+        mean = np.convolve(curve, np.ones(WINDOW) / WINDOW, mode="valid")
+        axis.plot(np.arange(WINDOW - 1, len(curve)), mean, label=f"mean of {WINDOW}")
+    iteration_axis(axis, len(curve))
     axis.set_ylabel("success in training")
-    axis.set_ylim(0, 1)
+    # Dots at 0 and 1 are whole.
+    axis.set_ylim(-0.04, 1.04)
     axis.legend()
     return figure

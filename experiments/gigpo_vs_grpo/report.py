@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from rich.table import Table
 
 from experiments.gigpo_vs_grpo.config import MORE_ARMS
 from jerp.runs.cells import interval, markdown_table, number
 
 __all__ = [
+    "SMOKE",
     "document",
     "gap_sentence",
+    "iteration_axis",
     "share_sentence",
     "terminal_table",
     "write_figures",
@@ -26,11 +30,18 @@ PLACES = {"house": "house, small", "shop": "shop"}
 HEADER = ("arm", "seen", "seeds", "- GRPO", "+ / -", "unseen", "- GRPO")
 SMOKE = "Smoke run: it checks the plumbing; its numbers mean nothing."
 
+WINDOW = 10
+"""Iterations that a curve is averaged over, if there are twice as many."""
+
+FEW = 20
+"""Points of a curve below which each is marked: a line through one shows nothing."""
+
 
 def terminal_table(results: Mapping[str, Any], world: str) -> Table:
     """Success on held-out tasks by arm, in 80 columns; the report has the rest."""
+    title = _title(results, world)
     table = Table(
-        title=_title(results, world),
+        title=f"{SMOKE}\n{title}" if results["smoke"] else title,
         title_justify="left",
         box=None,
         padding=(0, 1, 0, 0),
@@ -198,19 +209,30 @@ def _draw_curves(curves: Mapping[str, np.ndarray]) -> Figure:
     axis = figure.subplots()
     for name, curve in curves.items():
         smooth = _smooth(curve)
-        at = np.arange(smooth.shape[1])
-        (line,) = axis.plot(at, smooth.mean(axis=0), label=LABELS[name])
+        # A mean is shown at the last iteration that is in it.
+        at = np.arange(curve.shape[1] - smooth.shape[1], curve.shape[1])
+        marks = "o-" if len(at) < FEW else "-"
+        (line,) = axis.plot(at, smooth.mean(axis=0), marks, ms=4, label=LABELS[name])
         low, high = smooth.min(axis=0), smooth.max(axis=0)
         axis.fill_between(at, low, high, alpha=0.15, color=line.get_color())
-    axis.set_xlabel("iteration")
+    iteration_axis(axis, max(curve.shape[1] for curve in curves.values()))
     axis.set_ylabel("success in training (mean and range of seeds)")
     axis.legend()
     return figure
 
 
-def _smooth(curve: np.ndarray, width: int = 10) -> np.ndarray:
-    width = min(width, curve.shape[1])
-    kernel = np.ones(width) / width
+def iteration_axis(axis: Axes, iterations: int) -> None:
+    """Whole iterations from the first to the last, with room for their marks."""
+    room = 0.5 + iterations / 100
+    axis.set_xlim(-room, iterations - 1 + room)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axis.set_xlabel("iteration")
+
+
+def _smooth(curve: np.ndarray) -> np.ndarray:
+    if curve.shape[1] < 2 * WINDOW:
+        return curve
+    kernel = np.ones(WINDOW) / WINDOW
     return np.stack([np.convolve(row, kernel, mode="valid") for row in curve])
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from experiments.gigpo_vs_grpo import language_model_run
 from experiments.gigpo_vs_grpo.config import GigpoConfig
 from experiments.gigpo_vs_grpo.main import run
+from experiments.gigpo_vs_grpo.report import SMOKE
 from jerp.envs.house import house_small
 from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import TASK_TEXTS, HouseText
@@ -91,6 +92,48 @@ def test_report_figure_and_table_are_written(done):
     assert (config.folder / "figures" / "curve.png").stat().st_size > 5_000
     again = quiet()
     assert run(config, console=again) == results  # without a process
+
+
+def test_a_smoke_run_says_so_above_its_table(done):
+    assert SMOKE in done[2]
+
+
+@pytest.mark.parametrize(("iterations", "labels"), [(2, 1), (19, 1), (20, 2)])
+def test_the_curve_has_a_mean_where_there_are_enough(done, iterations, labels):
+    curve = [1.0] * iterations
+    axis = language_model_run._draw({**done[1], "curve": curve}).axes[0]
+    assert len(axis.get_legend().get_texts()) == labels
+    assert axis.get_ylim()[0] < 0 and axis.get_ylim()[1] > 1
+    assert all(tick == round(tick) for tick in axis.get_xticks())
+
+
+def test_bars_name_the_stage_by_the_files_that_are_there(tmp_path):
+    seen, base, trained = [], tmp_path / "base", tmp_path / "trained"
+
+    def look():
+        seen.append(language_model_run.stages(tmp_path, 2))
+
+    look()
+    base.mkdir()
+    look()
+    for name in ("adapters.safetensors", "evaluation.safetensors"):
+        (base / name).touch()
+        look()
+    trained.mkdir()
+    for rows in (1, 2):
+        (trained / "metrics.jsonl").write_bytes(b"{}\n" * rows)
+        look()
+    (trained / "evaluation.safetensors").touch()
+    look()
+    assert seen == [
+        (("load model", 0), ("train: waits", 0)),
+        (("demonstrate, clone", 0), ("train: waits", 0)),
+        (("clone: evaluate", 1), ("train: waits", 0)),
+        (("clone: done", 2), ("train", 0)),
+        (("clone: done", 2), ("train", 1)),
+        (("clone: done", 2), ("train: evaluate", 2)),
+        (("clone: done", 2), ("train: done", 3)),
+    ]
 
 
 def test_another_model_in_the_same_folder_is_refused(done, tmp_path):
