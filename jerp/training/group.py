@@ -26,6 +26,7 @@ from jerp.models.policy import SequencePolicy
 from jerp.objectives.aggregate import aggregate_loss
 from jerp.objectives.clipped import clipped_policy_loss
 from jerp.records import LossOutput, WeightedMean
+from jerp.training.decisions import decisions, flat_decisions, sampler_gap
 from jerp.training.frozen import beside_frozen
 from jerp.training.group_advantage import step_advantage
 from jerp.training.group_settings import GroupConfig, GroupHyper
@@ -105,8 +106,8 @@ def group_loss(
         L = L_clip + kl_weight KL - entropy_weight H + value_weight (V - target)^2 / 2
 
     all aggregated alike, so that sums over parts of a batch are those of the batch. Of
-    tokens only those count that had an alternative; in the value head's loss a step
-    counts once, with a choice or without.
+    tokens only those count that had an alternative; the value of a step counts with
+    each of its own.
 
     Args:
       config: see `GroupConfig`.
@@ -119,8 +120,8 @@ def group_loss(
       `LossOutput`, and the largest distance `[]` from the sampler's log-probabilities.
     """
     found = policy.evaluate(params, batch.data)
-    flat = partial(_flat, like=found.log_prob)
-    mask = _decisions(batch.data) & batch.kept[:, None]
+    flat = partial(flat_decisions, like=found.log_prob)
+    mask = decisions(batch.data) & batch.kept[:, None]
     mask = mask if found.choice is None else mask & flat(found.choice)
     constant = hyper.constant if config.aggregation == "sum_over_constant" else None
     aggregate = partial(
@@ -146,11 +147,10 @@ def group_loss(
     metrics = {**output.metrics, "entropy": entropy}
     if batch.target is not None:
         error = jnp.square(jnp.asarray(found.value) - batch.target) / 2
-        states = batch.data.mask & batch.kept[:, None]
-        metrics["value_loss"] = aggregate(jnp.where(states, error, 0.0), mask=states)
+        metrics["value_loss"] = aggregate(jnp.where(mask, flat(error), 0.0))
         total += hyper.value_weight * metrics["value_loss"].total
     loss = WeightedMean(total, output.loss.weight)
-    return LossOutput(loss, metrics), _gap(batch.data, log_prob)
+    return LossOutput(loss, metrics), sampler_gap(batch.data, log_prob)
 
 
 def _step(
@@ -191,7 +191,7 @@ def _step(
         epoch, (state.params, state.opt_state), passes + jnp.arange(config.epochs)
     )
     if old is not None:
-        gap = _gap(data, _flat(old, like=old))
+        gap = sampler_gap(data, flat_decisions(old, like=old))
     output = jax.tree.map(jnp.sum, output)
     metrics = {name: metric.value() for name, metric in output.metrics.items()}
     metrics |= advantage.metrics
@@ -289,27 +289,3 @@ def _parts(config: GroupConfig, rows: int) -> tuple[int, int]:
             f"{parts[0]} * {parts[1]}"
         )
     return parts
-
-
-def _decisions(data: Trajectory) -> Array:
-    """`[B, D]` bool: steps, or the tokens that the policy generated in them."""
-    if data.token_mask is None:
-        return data.mask
-    tokens = data.token_mask & data.mask[..., None]
-    return tokens.reshape(tokens.shape[0], -1)
-
-
-def _flat(x: Array, *, like: Array) -> Array:
-    """`[B, T]` or `[B, T, L]` as `[B, D]`; what is a step's goes to all its tokens."""
-    if x.ndim < like.ndim:
-        x = jnp.broadcast_to(x[..., None], like.shape)
-    return x.reshape(x.shape[0], -1)
-
-
-def _gap(data: Trajectory, log_prob: Array) -> Array:
-    """`[]`: how far `[B, D]` log-probabilities are from the sampler's, at most."""
-    sampled = data.log_prob if data.token_mask is None else data.token_log_prob
-    if sampled is None:
-        return jnp.float32(jnp.nan)
-    sampled = sampled.reshape(log_prob.shape)
-    return jnp.max(jnp.where(_decisions(data), jnp.abs(sampled - log_prob), 0.0))

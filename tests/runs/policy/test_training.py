@@ -215,10 +215,11 @@ def test_lost_episodes_enter_no_mean():
     broken = data.replace(
         outcome=jnp.where(lost, Outcome.INFRASTRUCTURE, Outcome.SUCCESS),
         score=jnp.where(lost, jnp.nan, 1.0),
+        log_prob=jnp.where(lost[:, None], jnp.nan, data.log_prob),
     )
     _, metrics = iterations._learned(*(TASK, HYPER, None, None), _state(params), broken)
     assert metrics["success"] == metrics["score"] == 1
-    assert metrics["lost_episodes"] == 4
+    assert metrics["lost_episodes"] == 4 and metrics["sampler_gap"] < 1e-4
 
 
 def _state(params):
