@@ -92,6 +92,9 @@ SIZES = {
 }
 
 
+SMOKE_SEEDS = 2
+"""At most, of a smoke run."""
+
 MODELS = {"smollm2-135m": "smollm2"}
 """Language models by the name of `--policy`, and their names in the cache."""
 
@@ -155,7 +158,8 @@ class GigpoConfig:
       workers: processes side by side.
       out: run folder; None gives `jerp-runs/gigpo-vs-grpo`. The same command in the
         same folder resumes.
-      smoke: check the plumbing; numbers mean nothing.
+      smoke: check the plumbing, with two seeds at most, in about a minute on two idle
+        cores; numbers mean nothing.
       full: ten seeds, PPO and a shop too, longer, on more tasks.
       seed: root of all random keys; in [0, 2^32).
       policy: "tiny" compares all arms with a decoder of 0.1 M parameters that reads
@@ -222,7 +226,9 @@ class GigpoConfig:
 
     @property
     def num_seeds(self) -> int:
-        """Seeds, twice as many with `full`."""
+        """Seeds, twice as many with `full`; two show that there may be several."""
+        if self.smoke:
+            return min(self.seeds, SMOKE_SEEDS)
         return 2 * self.seeds if self.full else self.seeds
 
     @property

@@ -92,9 +92,11 @@ def _in_processes(config: GigpoConfig, phase: str, progress: Progress) -> None:
     progress.update(bar, completed=_done(folder, jobs, each))
     if all(job.is_done(folder) for job in jobs):
         return
+    # A smoke run's bases take hardly longer than their one compilation, which every
+    # process would do anew.
+    count = 1 if config.smoke and phase == "base" else config.workers
     arguments = [
-        [str(folder), f"{i}/{config.workers}", json.dumps(settings), phase]
-        for i in range(config.workers)
+        [str(folder), f"{i}/{count}", json.dumps(settings), phase] for i in range(count)
     ]
     run_together(
         "experiments.gigpo_vs_grpo.jobs",

@@ -225,7 +225,9 @@ def iteration_axis(axis: Axes, iterations: int) -> None:
     """Whole iterations from the first to the last, with room for their marks."""
     room = 0.5 + iterations / 100
     axis.set_xlim(-room, iterations - 1 + room)
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axis.xaxis.set_major_locator(
+        MaxNLocator(steps=[1, 2, 5, 10], integer=True, min_n_ticks=1)
+    )
     axis.set_xlabel("iteration")
 
 

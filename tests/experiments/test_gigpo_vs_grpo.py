@@ -4,17 +4,19 @@ import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from experiments.gigpo_vs_grpo.analysis import analyse, control_share
 from experiments.gigpo_vs_grpo.config import ARMS, SIZES, GigpoConfig
 from experiments.gigpo_vs_grpo.jobs import PHASES, jobs_of, run_jobs
 from experiments.gigpo_vs_grpo.main import run
-from experiments.gigpo_vs_grpo.report import share_sentence
+from experiments.gigpo_vs_grpo.report import SMOKE, share_sentence, write_figures
 from jerp.errors import ConfigError, StorageError
 from jerp.storage.documents import defined, write_json
 from jerp.storage.locks import lock_folder
@@ -111,10 +113,8 @@ def test_report_figures_and_table_are_written(done):
     report = (config.folder / "report.md").read_text()
     for name in ARMS.values():
         assert name in report and name in text
-    assert (
-        "its numbers mean nothing" in report
-        and share_sentence(results["worlds"]["house"]) in report
-    )
+    assert "its numbers mean nothing" in report and SMOKE in text
+    assert share_sentence(results["worlds"]["house"]) in report
     assert "has .75 [" in report and "adds the rest, +.25." in report
     assert "note: rloo, seed 1: it went" in text
     assert "log-probabilities differ by 1e-06 at most" in text
@@ -149,6 +149,28 @@ def test_a_damaged_file_of_a_job_says_what_to_delete(done, job, name, left, word
             analyse(jax.random.key(0), config)
     finally:
         (folder / name).write_bytes(kept)
+
+
+@pytest.mark.parametrize(
+    ("iterations", "first", "marker"), [(1, 0, "o"), (4, 0, "o"), (40, 9, "None")]
+)
+def test_curves_of_few_points_are_seen(iterations, first, marker, monkeypatch):
+    """Dots where a line would not be seen; of many, means of ten as a line."""
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
+    curve = np.tile(np.arange(iterations) / 2.0, (2, 1))
+    surface = {"surface": {"ks": [1], "horizons": [5, 9], "estimate": [[0.5, 0.5]]}}
+    results = {"worlds": {"house": {"arms": {"base": surface}}}}
+    write_figures(results, "house", {"grpo": curve}, Path())
+    axis = drawn[0].axes[0]
+    (line,) = axis.lines
+    assert line.get_marker() == marker
+    shown = np.arange(first, iterations)
+    np.testing.assert_array_equal(line.get_xdata(), shown)
+    np.testing.assert_allclose(line.get_ydata(), (shown - first / 2) / 2)
+    low, high = axis.get_xlim()
+    assert -1 < low < 0 and iterations - 1 < high < iterations
+    assert all(tick == round(tick) for tick in axis.get_xticks())
 
 
 def test_without_a_gain_there_is_no_share():
@@ -227,6 +249,12 @@ def test_a_job_that_another_process_does_is_left_to_it(tmp_path):
         pytest.raises(StorageError, match="in use by process"),
     ):
         run_jobs(*(tmp_path, "base", (0, 1)), sizes=SIZES["smoke"], seed=0, num_seeds=1)
+
+
+def test_a_smoke_run_has_two_seeds_at_most():
+    assert GigpoConfig(smoke=True).num_seeds == 2
+    assert GigpoConfig(smoke=True, seeds=1).num_seeds == 1
+    assert GigpoConfig().num_seeds == 5 and GigpoConfig(full=True).num_seeds == 10
 
 
 @pytest.mark.parametrize(
