@@ -32,10 +32,13 @@ EXPERIMENTS: dict[str, tuple[Setting, ...]] = {
 def select(name: str) -> tuple[Setting, ...]:
     """The setting with id `name`, or all of the experiment `name`.
 
+    Hyphens stand for underscores: `jerp run` spells experiments with them.
+
     Raises:
       UnknownNameError: neither exists; the nearest is offered.
     """
     known = {s.id: (s,) for group in EXPERIMENTS.values() for s in group} | EXPERIMENTS
-    if name not in known:
+    underscored = name.replace("-", "_")
+    if underscored not in known:
         raise UnknownNameError("setting", name, known)
-    return known[name]
+    return known[underscored]

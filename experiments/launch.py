@@ -29,7 +29,7 @@ class Launch:
     Attributes:
       name: an id such as `harness_control/0`, or an experiment for all of its ids.
       shard: `i/n` runs every n-th setting from the i-th.
-      smoke: about half a minute instead of minutes; numbers mean nothing.
+      smoke: a minute or so a setting instead of many; numbers mean nothing.
       out: folder that receives one run folder an id.
       list: prints the ids and ends.
     """
@@ -55,7 +55,7 @@ def main(launch: Launch) -> None:
 
 if __name__ == "__main__":
     try:
-        main(tyro.cli(Launch))
+        main(tyro.cli(Launch, prog="python -m experiments.launch"))
     except JerpError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"jerp: {error}", file=sys.stderr)
         sys.exit(2)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import tyro
 
@@ -20,7 +22,30 @@ from experiments.sweep.config import Sweep
 from experiments.sweep.running import run_sweep
 from jerp.errors import JerpError
 
-__all__ = ["main"]
+__all__ = ["main", "parsed"]
+
+
+@dataclass(frozen=True)
+class _Words(Sweep):
+    """A sweep as it was typed, which nothing has checked."""
+
+    def __post_init__(self):
+        pass
+
+
+def parsed(words: Sequence[str] | None = None) -> Sweep:
+    """The sweep that `words` ask for, those of the command line if None.
+
+    tyro reports what a config refuses as a mistake of parsing, under a name of its own.
+    Constructed after it, the refusal is printed as every other error is.
+    """
+    typed = tyro.cli(
+        _Words,
+        prog="python -m experiments.sweep",
+        description=(Sweep.__doc__ or "").partition("\n")[0],
+        args=words,
+    )
+    return Sweep(**vars(typed))
 
 
 def main(sweep: Sweep) -> int:
@@ -48,7 +73,7 @@ if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        sys.exit(main(tyro.cli(Sweep)))
+        sys.exit(main(parsed()))
     except JerpError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"jerp: {error}", file=sys.stderr)
         sys.exit(2)

@@ -19,12 +19,13 @@ class Sweep:
     """Runs the settings of an experiment side by side, and merges their results.
 
     Attributes:
-      name: an experiment for all of its settings, or the id of one.
+      name: an experiment for all of its settings, or the id of one; hyphens stand for
+        underscores.
       launcher: `local` for processes of this machine, `slurm` for jobs of a cluster.
       shards: how many run side by side, each one setting after another; of more than
         there are settings to run, the rest is not used.
       retries: how often a setting is tried again whose run failed or was killed.
-      smoke: about half a minute a setting instead of minutes; numbers mean nothing.
+      smoke: a minute or so a setting instead of many; numbers mean nothing.
       out: folder of the sweep; None gives `jerp-runs/sweep-<name>`. The same command in
         the same folder goes on. A cluster's nodes must see it.
       resources: of a shard.
@@ -50,11 +51,16 @@ class Sweep:
     def folder(self) -> Path:
         """The folder of the sweep, absolute: jobs may start elsewhere."""
         scale = "-smoke" if self.smoke else ""
-        name = self.name.replace("/", "-")
+        name = self._underscored.replace("/", "-")
         given = self.out or Path("jerp-runs") / f"sweep-{name}{scale}"
-        return given.absolute()
+        return given.resolve()
 
     @property
     def identity(self) -> dict[str, Any]:
         """What must agree for a sweep to go on in a folder."""
-        return {"sweep": self.name, "smoke": self.smoke}
+        return {"sweep": self._underscored, "smoke": self.smoke}
+
+    @property
+    def _underscored(self) -> str:
+        """The name as ids have it: either spelling is the same sweep."""
+        return self.name.replace("-", "_")

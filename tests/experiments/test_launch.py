@@ -35,6 +35,11 @@ def test_an_id_selects_one_and_a_name_all():
     assert select("harness_control") == EXPERIMENTS["harness_control"]
 
 
+def test_hyphens_stand_for_underscores():
+    assert select("gigpo-vs-grpo") == select("gigpo_vs_grpo")
+    assert select("harness-control/1") == select("harness_control/1")
+
+
 def test_unknown_id_is_answered_with_the_nearest():
     with pytest.raises(UnknownNameError, match="did you mean 'harness_control"):
         select("harnes_control/1")

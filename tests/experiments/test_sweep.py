@@ -15,7 +15,7 @@ from rich.console import Console
 
 from experiments.settings import Setting
 from experiments.sweep import keeper
-from experiments.sweep.__main__ import main
+from experiments.sweep.__main__ import main, parsed
 from experiments.sweep.config import Sweep
 from experiments.sweep.launchers import Resources
 from experiments.sweep.records import Record, is_finished, read_record, write_record
@@ -282,4 +282,20 @@ def test_bad_input_is_one_line_at_the_terminal():
         cwd=ROOT,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: unknown setting 'harnes'; did you mean 'harn")
+    assert done.stderr.startswith("jerp: unknown setting 'harnes'; did you mean 'harn")
+
+
+def test_what_is_typed_is_checked_after_parsing():
+    typed = parsed(["made-up", "--gpus", "2", "--retries", "1"])
+    assert typed == Sweep("made-up", retries=1, resources=Resources(gpus=2))
+    with pytest.raises(ConfigError, match="shards: expected at least 1, got 0"):
+        parsed(["made_up", "--shards", "0"])
+
+
+def test_a_sweep_has_one_folder_however_it_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one, other = (Sweep(name) for name in ("made-up/1", "made_up/1"))
+    assert one.folder == other.folder == tmp_path / "jerp-runs" / "sweep-made_up-1"
+    assert one.identity == other.identity
+    beside = Sweep("made_up", out=Path("..") / "beside")
+    assert beside.folder == tmp_path.parent / "beside"
