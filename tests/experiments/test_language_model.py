@@ -16,7 +16,7 @@ from jerp.envs.house import house_small
 from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import TASK_TEXTS, HouseText
 from jerp.envs.house_things import OBJECTS, PLACES, ROOMS, HouseTask
-from jerp.errors import ConfigError, TrainingError, UnknownNameError
+from jerp.errors import ConfigError, StorageError, TrainingError, UnknownNameError
 from jerp.models.presets import tiny_decoder
 from jerp.storage.adapters import load_adapters
 from jerp.storage.documents import write_json
@@ -134,6 +134,30 @@ def test_bars_name_the_stage_by_the_files_that_are_there(tmp_path):
         (("clone: done", 2), ("train: evaluate", 2)),
         (("clone: done", 2), ("train: done", 3)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("base", "adapters.safetensors"),
+        ("base", "process.json"),
+        ("trained", "evaluation.safetensors"),
+        ("trained", "metrics.jsonl"),
+        ("trained", "warnings.json"),
+    ],
+)
+def test_a_damaged_file_of_a_part_says_what_to_delete(done, part, name):
+    config, results, _ = done
+    folder = config.folder / part
+    kept = (folder / name).read_bytes()
+    (folder / name).write_bytes(kept[: len(kept) // 3])
+    told = f"{folder / name}: .*; delete {folder}; the same command makes it again"
+    try:
+        with pytest.raises(StorageError, match=told):
+            run(config, console=quiet())
+    finally:
+        (folder / name).write_bytes(kept)
+    assert run(config, console=quiet()) == results
 
 
 def test_another_model_in_the_same_folder_is_refused(done, tmp_path):
