@@ -14,10 +14,11 @@ __all__ = ["TrajectoriesCheck", "TrajectoriesShow"]
 
 @dataclass(frozen=True)
 class TrajectoriesCheck:
-    """Read every shard of a trajectory folder, or of a run, and say what is damaged.
+    """Read every shard of a trajectory folder, or of a harness run; name the damaged.
 
     Attributes:
       folder: with a meta.json, such as RUN/coding/buffer, or any folder above some.
+        Runs that train a policy keep no episodes.
     """
 
     folder: Positional[Path]

@@ -1,4 +1,4 @@
-"""`jerp view`: one HTML page of a run."""
+"""`jerp view`: one HTML page of a harness run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ __all__ = ["View"]
 
 @dataclass(frozen=True)
 class View:
-    """Write one self-contained HTML page with every episode of a run.
+    """Write one self-contained HTML page with every episode of a harness run.
 
     Attributes:
-      folder: a run folder.
+      folder: of a run of `jerp run harness`, or of an agent's log. Runs that train a
+        policy keep no episodes.
     """
 
     folder: Positional[Path]

@@ -56,7 +56,7 @@ def write_view(
         found = "found a file" if run_folder.exists() else "there is nothing"
         raise StorageError(
             f"{run_folder}: expected the folder of a run, {found}; name a folder that "
-            "`jerp run` wrote"
+            "`jerp run harness` wrote"
         )
     texts = _Texts()
     index: dict[str, Any] = {
@@ -82,7 +82,7 @@ def write_view(
         reasons = "".join(f"; {note}" for note in index["notes"])
         raise StorageError(
             f"{run_folder}: no episodes below this folder{reasons}; name the folder of "
-            "a run that has collected some"
+            "a harness run that has collected some"
         )
     blocks = {"index": index, "texts": texts.values}
     blocks |= {f"steps-{number}": part for number, part in enumerate(steps)}

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
+import pytest
 from jax.sharding import AbstractMesh, AxisType
 
 from jerp.envs.house import house_small
@@ -52,6 +53,12 @@ def test_the_program_runs_on_eight_devices(tmp_path):
     rows = read_metrics(tmp_path / "run" / "metrics.jsonl")
     assert [row["step"] for row in rows] == [0, 1]
     assert max(row["sampler_gap"] for row in rows) < 1e-4
+
+
+def test_the_program_says_what_it_wants(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+    with pytest.raises(SystemExit, match=r"^train\.py DATAxFSDPxTENSOR"):
+        exec(compile(PROGRAM, "scale.md", "exec"), {})
 
 
 def test_the_layout_that_is_shown():
