@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.gigpo_vs_grpo.config import MODELS, ReaderSizes, arm_algorithm
+from experiments.gigpo_vs_grpo.job_files import read_job_tree
 from experiments.gigpo_vs_grpo.process_notes import ProcessNotes
 from jerp.bridge.world_episodes import Replay, play_worlds
 from jerp.bridge.world_text import TextView
@@ -39,7 +40,7 @@ from jerp.runs.policy.training import train_policy
 from jerp.storage.adapters import save_adapters
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
-from jerp.storage.tensors import load_tree, save_tree
+from jerp.storage.tensors import save_tree
 from jerp.storage.weights import Weights, load_weights
 from jerp.training.cloning import clone_policy
 from jerp.trajectory import Trajectory
@@ -51,6 +52,7 @@ PARTS = ("base", "trained")
 TASKS, HELD_OUT, DEMONSTRATE, INITIALISE, CLONE, TRAIN, EVALUATE = range(7)
 """Streams of random keys."""
 
+ADAPTERS = "adapters.safetensors"
 CLONE_ROWS = 4
 """Demonstrations an update; as many episodes at once in training."""
 
@@ -132,9 +134,9 @@ def _tasks(key: Key, reader: Reader, number: int, stream: int, split: str) -> An
 
 def _clone(where: Path, key: Key, reader: Reader, sizes: ReaderSizes) -> Any:
     """Adapters that do as a noisy oracle did, having read what there was to read."""
-    path = where / "adapters.safetensors"
+    path = where / ADAPTERS
     if path.exists():
-        return jax.tree.map(jnp.asarray, load_tree(path)[0])
+        return jax.tree.map(jnp.asarray, read_job_tree(where, ADAPTERS)[0])
     data = _demonstrations(key, reader, sizes)
     # Demonstrations are short: what no token is in need not be computed.
     policy = replace(reader.policy, capacity=_longest(data))
@@ -176,7 +178,7 @@ def _longest(data: Trajectory) -> int:
 
 
 def _train(where: Path, key: Key, reader: Reader, sizes: ReaderSizes) -> Any:
-    base, _ = load_tree(where.parent / "base" / "adapters.safetensors")
+    base, _ = read_job_tree(where.parent / "base", ADAPTERS)
     config, hyper = arm_algorithm(sizes.arm, sizes.num_groups, learning_rate=2e-4)
     rows = sizes.num_groups * sizes.group_size
     config = replace(config, microbatches=max(rows // CLONE_ROWS, 1))

@@ -38,16 +38,8 @@ def run_together(
     Raises:
       TrainingError: a process failed; what it said last. The others are stopped.
     """
-    root = str(Path(jerp.__file__).parents[1])
-    path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    variables = {
-        **os.environ,
-        "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
-        "JAX_PLATFORMS": jax.default_backend(),
-        "PYTHONPATH": os.pathsep.join(path),
-        **(environment or {}),
-    }
     logs = [folder / f"process-{i}.log" for i in range(len(arguments))]
+    variables = {**_variables(folder), **(environment or {})}
     workers = [
         _started([sys.executable, "-m", module, *words], log, variables)
         for words, log in zip(arguments, logs, strict=True)
@@ -72,6 +64,18 @@ def run_together(
             f"{_last(log)}; {log} has all that it said; once that is put right, the "
             "same command goes on"
         )
+
+
+def _variables(folder: Path) -> dict[str, str]:
+    """Of the processes: this one's backend and packages, and a cache to share."""
+    root = str(Path(jerp.__file__).parents[1])
+    path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+        "JAX_PLATFORMS": jax.default_backend(),
+        "PYTHONPATH": os.pathsep.join(path),
+    }
 
 
 def _started(
