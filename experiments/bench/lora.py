@@ -10,8 +10,9 @@ ratios, and the fastest round, because other programs can only add time. Memory 
 the compiled program holds: arguments, results and temporaries.
 Arithmetic alone makes a gradient of adapters 0.69 of that of all weights: the backward
 pass needs the products with activations' gradients, and not those with the weights'.
-Expected on 2 cores: a step of adapters takes 0.57 times one of all weights, where two
-thirds were allowed, and holds 1.07 GB against 2.30.
+Expected on 2 cores: a step of adapters takes 0.57 to 0.69 times one of all weights, the
+less the busier the memory is, where two thirds are asked for; and holds 1.07 GB against
+2.30.
 """
 
 from __future__ import annotations
