@@ -137,7 +137,8 @@ class _Shown:
         """Observations, padded to their full length."""
         if self.view is None:
             return now[1].observation
-        states = jax.device_get(now[0])
+        states, legal = jax.device_get((now[0], now[1].legal))
+        self.view.check_distinct(self.actions, legal, self.tasks)
         tokens = self.view.observations(states, self.tasks, first=first)
         return {"tokens": tokens, "actions": self.actions}
 

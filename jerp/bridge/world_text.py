@@ -87,7 +87,7 @@ class TextView:
           tasks: parameters of the world, leaves `[B, ...]`.
 
         Raises:
-          ConfigError: an action that is too long, or two that are the same tokens.
+          ConfigError: an action that is too long.
         """
         rows = [self._actions_of(task) for task in _rows(tasks)]
         return np.stack(rows)
@@ -114,6 +114,25 @@ class TextView:
         self.num_shown += len(found)
         return found
 
+    def check_distinct(self, actions: np.ndarray, legal: Any, tasks: Any) -> None:
+        """Raises `ConfigError` if two actions that are open at once read alike.
+
+        Args:
+          actions: `[B, A, L_a]` of `actions`.
+          legal: `[B, A]` bool.
+          tasks: parameters of the world, leaves `[B, ...]`.
+        """
+        for row in range(len(actions)):
+            numbers: dict[bytes, int] = {}
+            for action in map(int, np.flatnonzero(legal[row])):
+                other = numbers.setdefault(actions[row, action].tobytes(), action)
+                if other != action:
+                    said = self.text.action(action, _rows(tasks)[row])
+                    raise ConfigError(
+                        f"text: expected every action in other words, got {said!r} "
+                        f"for {other} and {action}"
+                    )
+
     def check_cuts(self) -> None:
         """Raises `InputError` if too many observations lost their end."""
         if self.num_cut > self.max_cut_share * self.num_shown:
@@ -125,7 +144,6 @@ class TextView:
 
     def _actions_of(self, task: Any) -> np.ndarray:
         found = np.zeros((self.num_actions, self.num_action_tokens), np.int32)
-        numbers: dict[tuple[int, ...], int] = {}
         for action in range(self.num_actions):
             said = self.text.action(action, task)
             ids = self._ids(f" {said}\n")
@@ -133,12 +151,6 @@ class TextView:
                 raise ConfigError(
                     f"num_action_tokens: expected at least {len(ids)}, for action "
                     f"{action} ({said!r}), got {self.num_action_tokens}"
-                )
-            other = numbers.setdefault(tuple(ids), action)
-            if other != action:
-                raise ConfigError(
-                    f"text: expected every action in other words, got {said!r} for "
-                    f"{other} and {action}"
                 )
             found[action, : len(ids)] = ids
         return found

@@ -168,5 +168,5 @@ class WorldText(Protocol):
         ...
 
     def action(self, action: int, params: Any) -> str:
-        """What an action does; no two actions of a task alike."""
+        """What an action does; no two actions that are admissible at once alike."""
         ...

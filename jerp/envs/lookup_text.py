@@ -6,13 +6,38 @@ States and tasks are rows: one episode's, with NumPy leaves or leaves that NumPy
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from jerp.envs.lookup import LookupState
 from jerp.envs.lookup_tasks import Direction, LookupKind, LookupParams, LookupSize
 from jerp.envs.lookup_tokens import FAILED, FOUND, NOTHING, entity_name, value_name
 
-__all__ = ["describe", "describe_action", "describe_task"]
+__all__ = ["LookupText", "describe", "describe_action", "describe_task"]
+
+
+class LookupText(NamedTuple):
+    """A `jerp.envs.base.WorldText` of questions.
+
+    Attributes:
+      size: of the world.
+    """
+
+    size: LookupSize
+
+    def task(self, state: LookupState, params: LookupParams) -> str:
+        """See `describe_task`."""
+        return describe_task(state, params)
+
+    def observation(self, state: LookupState, params: LookupParams) -> str:
+        """See `describe`."""
+        return describe(state, params)
+
+    def action(self, action: int, params: LookupParams) -> str:
+        """See `describe_action`; the same in all tasks."""
+        del params
+        return describe_action(action, self.size)
 
 
 def describe_task(state: LookupState, params: LookupParams) -> str:

@@ -7,7 +7,7 @@ said that the page does not show.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,10 +27,27 @@ from jerp.envs.shop_things import (
     Query,
 )
 
-__all__ = ["describe", "describe_action", "describe_task"]
+__all__ = ["ShopText", "describe", "describe_action", "describe_task"]
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 OPTION_NAMES = ("size", "colour")
+
+
+class ShopText(NamedTuple):
+    """A `jerp.envs.base.WorldText` of shops."""
+
+    def task(self, state: ShopState, params: ShopParams) -> str:
+        """See `describe_task`."""
+        del state
+        return describe_task(params)
+
+    def observation(self, state: ShopState, params: ShopParams) -> str:
+        """See `describe`."""
+        return describe(state, params)
+
+    def action(self, action: int, params: ShopParams) -> str:
+        """See `describe_action`."""
+        return describe_action(action, params)
 
 
 def describe_task(params: ShopParams) -> str:

@@ -5,6 +5,8 @@ States and tasks are rows: one episode's, with leaves that NumPy takes.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from jerp.envs.tools import ToolsState
@@ -12,7 +14,25 @@ from jerp.envs.tools_tables import CALLS, DONE, OK, REQUESTS, STATUSES, WAITING
 from jerp.envs.tools_tasks import NUM_TURNS, ToolsParams
 from jerp.envs.tools_things import APIS
 
-__all__ = ["describe", "describe_action", "describe_task"]
+__all__ = ["ToolsText", "describe", "describe_action", "describe_task"]
+
+
+class ToolsText(NamedTuple):
+    """A `jerp.envs.base.WorldText` of tools."""
+
+    def task(self, state: ToolsState, params: ToolsParams) -> str:
+        """See `describe_task`."""
+        del state
+        return describe_task(params)
+
+    def observation(self, state: ToolsState, params: ToolsParams) -> str:
+        """See `describe`."""
+        return describe(state, params)
+
+    def action(self, action: int, params: ToolsParams) -> str:
+        """See `describe_action`; the same in all tasks."""
+        del params
+        return describe_action(action)
 
 
 def describe_task(params: ToolsParams) -> str:

@@ -1,11 +1,25 @@
 """Words of worlds become tokens that a policy can tell apart."""
 
+import jax
 import numpy as np
 import pytest
 from tokenizers.processors import TemplateProcessing
 
 from jerp.bridge.world_text import TextView
+from jerp.envs.house import house_small
+from jerp.envs.house_tasks import house_tasks
+from jerp.envs.house_text import HouseText
+from jerp.envs.lookup import Lookup
+from jerp.envs.lookup_tasks import lookup_tasks
+from jerp.envs.lookup_text import LookupText
+from jerp.envs.shop import Shop
+from jerp.envs.shop_tasks import shop_tasks
+from jerp.envs.shop_text import ShopText
+from jerp.envs.tools import Tools
+from jerp.envs.tools_tasks import tools_tasks
+from jerp.envs.tools_text import ToolsText
 from jerp.errors import ConfigError
+from tests.bridge.tiny_model import tokenizer as byte_tokenizer
 from tests.bridge.words import word_tokenizer
 
 
@@ -70,13 +84,51 @@ def test_a_text_that_is_too_long_keeps_the_prompt():
     ("changes", "message"),
     [
         ({"num_action_tokens": 2}, r"num_action_tokens: expected at least 3.*raise it"),
-        ({"text": Counter(("go", "go"))}, r"every action in other words, got 'go'"),
         ({"text": Counter(("raise it", "pad"))}, r"token 0 stands for padding"),
     ],
 )
 def test_actions_that_cannot_be_written(changes, message):
     with pytest.raises(ConfigError, match=message):
         view(**changes).actions(TASKS)
+
+
+def test_actions_that_read_alike_are_never_open_at_once():
+    shown = view(text=Counter(("go", "go")))
+    actions = shown.actions(TASKS)
+    shown.check_distinct(actions, np.array([[True, False], [False, True]]), TASKS)
+    with pytest.raises(ConfigError, match=r"in other words, got 'go' for 0 and 1"):
+        shown.check_distinct(actions, np.array([[True, False], [True, True]]), TASKS)
+
+
+def worlds():
+    """Worlds that come with words, and two tasks of each."""
+    house, shop, lookup, tools = house_small(), Shop(), Lookup(), Tools()
+    key = jax.random.key(0)
+    yield house, HouseText(house.size), house_tasks(key, 2, size=house.size)
+    yield shop, ShopText(), shop_tasks(jax.random.key(1), 2, size=shop.size)
+    yield lookup, LookupText(lookup.size), lookup_tasks(jax.random.key(2), 2)
+    yield tools, ToolsText(), tools_tasks(jax.random.key(3), 2)
+
+
+def test_worlds_that_come_with_words():
+    for env, text, tasks in worlds():
+        shown = TextView(
+            text,
+            byte_tokenizer(),
+            num_actions=env.num_actions,
+            num_observation_tokens=600,
+            num_action_tokens=80,
+        )
+        keys = jax.random.split(jax.random.key(4), 2)
+        state, now = jax.device_get(jax.jit(jax.vmap(env.reset))(keys, tasks))
+        tasks = jax.device_get(tasks)
+        actions = shown.actions(tasks)
+        shown.check_distinct(actions, now.legal, tasks)
+        first = shown.observations(state, tasks, first=True)
+        later = shown.observations(state, tasks, first=False)
+        shown.check_cuts()
+        lengths = [(x != 0).sum(axis=1) for x in (first, later)]
+        assert (lengths[0] > lengths[1] + 20).all() and (lengths[1] > 10).all()
 
 
 def test_no_room_for_a_prompt():
