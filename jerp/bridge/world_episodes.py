@@ -135,7 +135,7 @@ class _Shown:
 
     def see(self, now: Now, *, first: bool) -> Any:
         """Observations, padded to their full length."""
-        if self.view is None:
+        if self.view is None or self.actions is None:
             return now[1].observation
         states, legal = jax.device_get((now[0], now[1].legal))
         self.view.check_distinct(self.actions, legal, self.tasks)
