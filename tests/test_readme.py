@@ -11,6 +11,7 @@ import numpy as np
 import jerp
 from jerp import cli
 from jerp.storage.trajectories import TrajectoryFolder
+from tests.pages import run_program
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -19,10 +20,9 @@ def test_the_example_prints_what_is_shown():
     program, shown = re.search(
         r"```python\n(.+?)```\n+```\n(.+?)```", README, re.DOTALL
     ).groups()
-    # Our own page, as a reader would paste it; nothing a model wrote comes near.
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(program, "README.md", "exec"), {})
+        run_program(program, "README.md", {})
     assert printed.getvalue() == shown
 
 
@@ -33,13 +33,13 @@ def test_a_controller_goes_around_an_agent_as_shown(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "README"}
-    # Our own page again, its two programs with the command between them.
+    # The page's two programs with the command between them.
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(explore, "README.md", "exec"), names)
+        run_program(explore, "README.md", names)
         with contextlib.redirect_stdout(io.StringIO()):
             assert cli.main(shlex.split(train)[1:]) == 0
-        exec(compile(deploy, "README.md", "exec"), names)
+        run_program(deploy, "README.md", names)
     assert printed.getvalue() == shown
     # Four drafts of ten are right, also where the first action is to submit.
     data = TrajectoryFolder.open("logs").load()

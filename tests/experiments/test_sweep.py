@@ -106,7 +106,12 @@ def test_a_setting_that_always_kills_its_process_lets_its_shard_go_on(tmp_path):
 
 def test_a_shard_that_cannot_begin_counts_as_a_try(tmp_path, monkeypatch):
     module = types.ModuleType("not_there")
-    exec("def run(config):\n    return {}", module.__dict__)
+
+    def run(config):
+        return {}
+
+    # Named by its module, which the shard's process will not find.
+    run.__module__, run.__qualname__, module.run = "not_there", "run", run
     monkeypatch.setitem(sys.modules, "not_there", module)
     setting = Setting("made_up/0", MadeUpConfig(0), module.run)
     sweep = Sweep("made_up", retries=1, out=tmp_path / "sweep")

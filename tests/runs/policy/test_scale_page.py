@@ -18,6 +18,7 @@ from jerp.models.step_policy import step_policy
 from jerp.storage.metrics import read_metrics
 from jerp.training.sharding import AXES, describe_layout, make_mesh, shard
 from tests.models.tiny import CONFIG, random_params
+from tests.pages import run_program
 
 PAGE = (Path(__file__).parents[3] / "docs" / "scale.md").read_text(encoding="utf-8")
 PROGRAM, PRETRAINED = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
@@ -58,7 +59,7 @@ def test_the_program_runs_on_eight_devices(tmp_path):
 def test_the_program_says_what_it_wants(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["train.py"])
     with pytest.raises(SystemExit, match=r"^train\.py DATAxFSDPxTENSOR"):
-        exec(compile(PROGRAM, "scale.md", "exec"), {})
+        run_program(PROGRAM, "scale.md", {})
 
 
 def test_the_layout_that_is_shown():
@@ -82,6 +83,6 @@ def test_a_pretrained_decoder_is_put_onto_devices_in_parts():
         ),
     }
     # Our own page, as a reader would paste it.
-    exec(compile(PRETRAINED, "scale.md", "exec"), names)
+    run_program(PRETRAINED, "scale.md", names)
     matrix = names["frozen"]["decoder"]["layer_0"]["qkv"]
     assert matrix.dtype == jnp.bfloat16 and matrix.sharding.mesh == names["mesh"]

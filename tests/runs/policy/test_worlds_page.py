@@ -18,6 +18,7 @@ from jerp.errors import EnvironmentCheckError
 from jerp.storage import weights
 from jerp.storage.metrics import read_metrics
 from tests.bridge.words import word_tokenizer
+from tests.pages import run_program
 
 PAGE = (Path(__file__).parents[3] / "docs" / "worlds.md").read_text(encoding="utf-8")
 WORLD, TRAINING, WORDS = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
@@ -30,7 +31,7 @@ SAID = "Go to the barn ford mill inn gate . , : In a row You are at go left righ
 def names():
     """What the world's program defines, as a reader would paste it."""
     defined = {"__name__": "worlds"}
-    exec(compile(WORLD, "worlds.md", "exec"), defined)
+    run_program(WORLD, "worlds.md", defined)
     return defined
 
 
@@ -41,7 +42,7 @@ def test_the_world_passes_the_check_and_a_policy_learns_in_it(
     # The first of two; the other is of the task.
     smaller = TRAINING.replace(POLICY, SMALLER, 1)
     assert smaller.count(SMALLER) == 1
-    exec(compile(smaller, "worlds.md", "exec"), dict(names))
+    run_program(smaller, "worlds.md", dict(names))
     success = [row["success"] for row in read_metrics("run/metrics.jsonl")]
     assert len(success) == 20
     assert success[0] < 0.9 < min(success[-3:])
@@ -53,7 +54,7 @@ def test_the_world_in_words(names, monkeypatch):
         weights, "load_weights", lambda name: SimpleNamespace(tokenizer=tokenizer)
     )
     defined = dict(names)
-    exec(compile(WORDS, "worlds.md", "exec"), defined)
+    run_program(WORDS, "worlds.md", defined)
     tasks = jax.numpy.array([2])
     states, _ = jax.vmap(names["Chain"]().reset)(jax.random.key(0)[None], tasks)
     (read,) = defined["view"].observations(states, tasks, first=True)
