@@ -26,7 +26,7 @@ from jerp.estimators.surface import pass_at_k_t
 from jerp.records import Interval
 from jerp.typing import Array, Key, Outcome
 
-__all__ = ["analyse", "control_share", "curves"]
+__all__ = ["analyse", "control_share", "curves", "plain_interval"]
 
 LAST = 20
 """Iterations at the end whose training success a table gives."""
@@ -123,7 +123,7 @@ def _split(streams: Any, rates: Rates, arm: str, split: str) -> dict[str, Any]:
     """Success on held-out tasks, and what it is above GRPO's on the same ones."""
     rate = rates[arm][split]
     numbers: dict[str, Any] = {
-        "success": _plain(bootstrap_interval(next(streams), _rows(rate))),
+        "success": plain_interval(bootstrap_interval(next(streams), _rows(rate))),
         "by_seed": rate.mean(axis=1).tolist(),
     }
     if arm in ("base", "grpo"):
@@ -132,7 +132,7 @@ def _split(streams: Any, rates: Rates, arm: str, split: str) -> dict[str, Any]:
     difference = paired_difference(next(streams), _rows(rate), _rows(against))
     test = sign_test(np.float32((rate - against).mean(axis=1)))
     return numbers | {
-        "difference": _plain(difference),
+        "difference": plain_interval(difference),
         "seeds_above": int(test.positive),
         "seeds_below": int(test.negative),
         "seeds_p": float(test.p_value),
@@ -234,5 +234,6 @@ def _rows(rate: np.ndarray) -> np.ndarray:
     return rate.reshape(-1).astype(np.float32)
 
 
-def _plain(interval: Interval) -> dict[str, float]:
+def plain_interval(interval: Interval) -> dict[str, float]:
+    """As JSON has it."""
     return {name: float(getattr(interval, name)) for name in ("point", "low", "high")}

@@ -20,6 +20,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 import jerp
+from experiments.gigpo_vs_grpo.analysis import plain_interval
 from experiments.gigpo_vs_grpo.config import GigpoConfig
 from experiments.gigpo_vs_grpo.job_files import (
     read_job_json,
@@ -30,7 +31,6 @@ from experiments.gigpo_vs_grpo.language_model import PARTS, is_done
 from experiments.gigpo_vs_grpo.processes import run_together
 from experiments.gigpo_vs_grpo.report import SMOKE, iteration_axis
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
-from jerp.records import Interval
 from jerp.runs.cells import interval, markdown_table, number
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
@@ -144,13 +144,13 @@ def _analyse(key: Key, folder: Path, iterations: int) -> dict[str, Any]:
     return {
         "parts": {
             part: {
-                "success": _plain(bootstrap_interval(stream, rates[part])),
+                "success": plain_interval(bootstrap_interval(stream, rates[part])),
                 "steps": float(_read(folder, part)["steps"].mean()),
                 **read_job_json(folder / part, "process.json", PROCESS),
             }
             for part, stream in zip(PARTS, streams, strict=False)
         },
-        "difference": _plain(
+        "difference": plain_interval(
             paired_difference(streams[2], rates["trained"], rates["base"])
         ),
         "cloning_loss": cloned["loss"],
@@ -171,10 +171,6 @@ def _read(folder: Path, part: str) -> dict[str, Any]:
 def _rate(folder: Path, part: str) -> np.ndarray:
     success = _read(folder, part)["outcome"] == Outcome.SUCCESS
     return success.mean(axis=1).astype(np.float32)
-
-
-def _plain(found: Interval) -> dict[str, float]:
-    return {name: float(getattr(found, name)) for name in ("point", "low", "high")}
 
 
 def _write(results: dict[str, Any], folder: Path, console: Console) -> None:
