@@ -2,7 +2,8 @@
 
 A checkpoint is complete or absent, also where several processes write it together. What
 is restored equals what was saved to the bit; a checkpoint of other shapes or settings
-is refused and the field named.
+is refused and the field named. A JSON document may lie beside the arrays, in the same
+checkpoint: both are there, or neither.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from jerp.errors import StorageError
 from jerp.storage.atomic import make_folder
+from jerp.storage.documents import plain
 
 __all__ = ["Checkpoints"]
 
@@ -57,63 +59,62 @@ class Checkpoints:
         """Step of the newest complete checkpoint."""
         return self._manager.latest_step()
 
-    def save(self, step: int, state: Any) -> None:
+    def save(
+        self, step: int, state: Any, document: Mapping[str, Any] | None = None
+    ) -> None:
         """Keeps `state` as that of `step`; one that is there already is left as it is.
 
+        Args:
+          step: not negative.
+          state: a tree of arrays.
+          document: plain JSON that belongs to it, such as the texts of its rules.
+
         Raises:
-          StorageError: the disk refuses.
+          StorageError: the disk refuses, or the document is no JSON.
         """
         if step in self._manager.all_steps():
             return
+        args = self._ocp.args
+        parts = {
+            "layout": args.JsonSave({**_shapes(state), **self._config}),
+            "state": args.StandardSave(state),
+        }
+        if document is not None:
+            parts["document"] = args.JsonSave(plain(document))
         try:
-            args = self._ocp.args
-            parts = args.Composite(
-                layout=args.JsonSave({**_shapes(state), **self._config}),
-                state=args.StandardSave(state),
-            )
-            self._manager.save(step, args=parts)
+            self._manager.save(step, args=args.Composite(**parts))
             self._manager.wait_until_finished()
         except (OSError, ValueError) as error:
             raise StorageError(
                 f"{self.folder}: checkpoint {step} could not be written: {error}"
             ) from error
 
-    def restore(self, like: Any, step: int | None = None) -> Any:
+    def restore(self, like: Any = None, step: int | None = None) -> Any:
         """The state of `step`, the newest without one.
 
         Args:
           like: a tree of arrays of the same structure, shapes and types; its shardings
-            are those of the result.
+            are those of the result. None takes what is there, of whatever config, as
+            dicts and lists.
           step: of a complete checkpoint.
 
         Raises:
           StorageError: there is none, it is damaged, or it is of another config.
         """
-        step = self.latest if step is None else step
-        if step is None or step not in self._manager.all_steps():
-            raise StorageError(
-                f"{self.folder}: expected a complete checkpoint"
-                f"{'' if step is None else f' of step {step}'}, got "
-                f"{list(self._manager.all_steps())}"
-            )
-        args = self._ocp.args
-        try:
-            found = self._manager.restore(
-                step, args=args.Composite(layout=args.JsonRestore())
-            )
-            self._check_layout(step, found["layout"], _shapes(like))
-            found = self._manager.restore(
-                step, args=args.Composite(state=args.StandardRestore(like))
-            )
-        except StorageError:
-            raise
-        except Exception as error:  # Orbax has a dozen kinds for a damaged file
-            raise StorageError(
-                f"{self.folder}: checkpoint {step} is damaged ({type(error).__name__}: "
-                f"{str(error).splitlines()[0][:200]}); remove it to go on from an "
-                "earlier one"
-            ) from error
-        return found["state"]
+        step, args = self._complete(step), self._ocp.args
+        if like is not None:
+            layout = self._part(step, "layout", args.JsonRestore())
+            self._check_layout(step, layout, _shapes(like))
+        return self._part(step, "state", args.StandardRestore(like))
+
+    def document(self, step: int | None = None) -> dict[str, Any]:
+        """The JSON document beside the state of `step`, of the newest without one.
+
+        Raises:
+          StorageError: there is none, or it is damaged.
+        """
+        step, args = self._complete(step), self._ocp.args
+        return self._part(step, "document", args.JsonRestore())
 
     def close(self) -> None:
         """Waits for what is being written."""
@@ -129,6 +130,30 @@ class Checkpoints:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _complete(self, step: int | None) -> int:
+        """`step`, or the newest without one, if it is whole."""
+        step = self.latest if step is None else step
+        if step is None or step not in self._manager.all_steps():
+            raise StorageError(
+                f"{self.folder}: expected a complete checkpoint"
+                f"{'' if step is None else f' of step {step}'}, got "
+                f"{list(self._manager.all_steps())}"
+            )
+        return step
+
+    def _part(self, step: int, name: str, how: Any) -> Any:
+        """One part of the checkpoint of `step`."""
+        try:
+            parts = self._ocp.args.Composite(**{name: how})
+            return self._manager.restore(step, args=parts)[name]
+        except Exception as error:  # Orbax has a dozen kinds for a damaged file
+            said = (str(error).splitlines() or [""])[0][:200]
+            raise StorageError(
+                f"{self.folder}: checkpoint {step} is damaged or has no {name} "
+                f"({type(error).__name__}: {said}); remove it to go on from an "
+                "earlier one"
+            ) from error
 
     def _check_layout(
         self, step: int, kept: dict[str, str], given: dict[str, str]

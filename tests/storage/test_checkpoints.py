@@ -75,3 +75,31 @@ def test_a_damaged_one_says_so(tmp_path):
             path.write_bytes(b"{")
         with pytest.raises(StorageError, match="checkpoint 1 is damaged"):
             kept.restore(a_state())
+
+
+def test_a_document_lies_beside_the_state(tmp_path):
+    document = {"rules": ["When hot, open."], "score": 0.1, "by": {"a": [1, 2]}}
+    with Checkpoints(tmp_path / "c") as kept:
+        kept.save(1, a_state(), document)
+        kept.save(2, a_state())
+    with Checkpoints(tmp_path / "c") as kept:
+        assert kept.document(1) == document
+        assert bits(kept.restore(a_state(), 1)) == bits(a_state())
+        with pytest.raises(StorageError, match="2 is damaged or has no document"):
+            kept.document()
+        with pytest.raises(StorageError, match="complete checkpoint of step 3"):
+            kept.document(3)
+        with pytest.raises(StorageError, match="expected plain numbers"):
+            kept.save(3, a_state(), {"score": float("nan")})
+        assert kept.latest == 2
+
+
+def test_a_state_is_read_without_its_like(tmp_path):
+    with Checkpoints(tmp_path / "c", config={"name": "grpo"}) as kept:
+        kept.save(1, {"train": a_state(), "number": jnp.int32(3)})
+    with Checkpoints(tmp_path / "c") as kept:
+        found = kept.restore()
+    np.testing.assert_array_equal(found["number"], 3)
+    params = a_state().params
+    assert found["train"]["params"].keys() == params.keys()
+    assert bits(found["train"]["params"]) == bits(params)
