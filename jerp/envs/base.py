@@ -20,6 +20,7 @@ from jerp.typing import Array, ArrayTree, Key
 __all__ = [
     "Environment",
     "Observation",
+    "RuleLanguage",
     "Split",
     "TimeStep",
     "View",
@@ -169,4 +170,34 @@ class WorldText(Protocol):
 
     def action(self, action: int, params: Any) -> str:
         """What an action does; no two actions that are admissible at once alike."""
+        ...
+
+
+class RuleLanguage(Protocol):
+    """What rules of a world can say: "When SITUATION, MOVE."; hashable.
+
+    See `jerp.envs.rule_language`.
+
+    Attributes:
+      situations: phrases that go after "When", without a comma; the first, of no
+        situation, is empty.
+      moves: phrases of what to do then, likewise.
+    """
+
+    @property
+    def situations(self) -> tuple[str, ...]:
+        """S phrases."""
+        ...
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """M phrases."""
+        ...
+
+    def situation(self, state: Any, params: Any) -> Array:
+        """`[]` int32 in [1, S), what a state is."""
+        ...
+
+    def move(self, action: Array, situation: Array, params: Any) -> Array:
+        """`[]` int32 in [1, M), what an action does there."""
         ...

@@ -61,7 +61,8 @@ class SequencePolicy(Protocol):
 
     One whose memory is full after a number of steps, whatever is in them, says so in an
     attribute `max_steps`; a rollout of more is refused. What depends on the episodes is
-    said by log-probabilities that are NaN.
+    said by log-probabilities that are NaN. One that reads rules says how many in an
+    attribute `num_rules`, and its `start` takes them: `working_set`, `[B, R]` int32.
     """
 
     def start(self, params: Any, batch_size: int) -> Any:

@@ -7,6 +7,10 @@ decoder's output with the actions' embeddings. So the vocabulary of an ordinary 
 is all that there is: field values first, then the actions, then "no action yet". An
 episode of 30 steps is 30 positions, where a token stream has hundreds.
 
+A policy may read rules before the first step, one position a rule: see
+`jerp.models.rule_prefix`. Its parameters then have an entry `rules` that is not
+trained, what each rule says, and rows for what rules are made of after all others.
+
 All episodes of a batch are at the same step, those that ended included: their memory
 is written and never read.
 """
@@ -27,6 +31,7 @@ from jerp.models.attention import grouped_attention
 from jerp.models.decoder import Decoder, DecoderConfig, Mixer, causal_mixer
 from jerp.models.generate import Cache, init_cache
 from jerp.models.policy import Acted, Evaluated
+from jerp.models.rule_prefix import rule_inputs, working_sets
 from jerp.models.value_head import init_value_head, state_values
 from jerp.ops.masked import categorical_entropy, masked_log_softmax
 from jerp.trajectory import Trajectory
@@ -54,30 +59,44 @@ class StepPolicy:
     """A `SequencePolicy` of pooled steps.
 
     Attributes:
-      config: of the decoder; its vocabulary is `sum(field_sizes) + num_actions + 1`,
-        its context length the most steps of an episode.
+      config: of the decoder; its vocabulary is `sum(field_sizes) + num_actions + 1 +
+        sum(rule_sizes)`, its context length the rules and the most steps of an episode.
       field_sizes: values of each of the F fields.
       num_actions: A.
       value: has a value head, which shares the decoder.
+      rule_sizes: values of each of the W fields of a rule.
+      num_rules: R, the most rules that it reads; without any it refuses working sets.
     """
 
     config: DecoderConfig
     field_sizes: tuple[int, ...]
     num_actions: int
     value: bool = False
+    rule_sizes: tuple[int, ...] = ()
+    num_rules: int = 0
 
     def __post_init__(self):
-        needed = sum(self.field_sizes) + self.num_actions + 1
+        needed = self._first_rule_row + sum(self.rule_sizes)
         if self.config.vocab_size != needed:
             raise ConfigError(
-                f"config.vocab_size: expected {needed}, the field values, actions and "
-                f"'no action yet', got {self.config.vocab_size}; see step_policy"
+                f"config.vocab_size: expected {needed}, the field values, actions, "
+                "'no action yet' and what rules are made of, got "
+                f"{self.config.vocab_size}; see step_policy"
+            )
+        if bool(self.num_rules) != bool(self.rule_sizes) or self.num_rules < 0:
+            raise ConfigError(
+                "num_rules, rule_sizes: expected both or neither, got "
+                f"{self.num_rules} and {self.rule_sizes}"
             )
 
     @property
     def max_steps(self) -> int:
         """The most steps of an episode."""
-        return self.config.context_length
+        return self.config.context_length - self.num_rules
+
+    @property
+    def _first_rule_row(self) -> int:
+        return sum(self.field_sizes) + self.num_actions + 1
 
     def init(self, key: Key) -> dict[str, Any]:
         """Fresh parameters; `key` is consumed."""
@@ -87,12 +106,30 @@ class StepPolicy:
             params["value"] = init_value_head(self.config.hidden_size)
         return params
 
-    def start(self, params: Any, batch_size: int) -> StepMemory:
-        """The memory of episodes that have not begun."""
+    def start(
+        self, params: Any, batch_size: int, working_set: Array | None = None
+    ) -> StepMemory:
+        """The memory of episodes that have not begun, but for the rules of each.
+
+        Args:
+          params: of the policy.
+          batch_size: B.
+          working_set: `[B, R]` int32 rule ids, -1 for none; None is none for all.
+
+        Raises:
+          ConfigError: rules for a policy that reads none, or without their table.
+          ShapeError: more or fewer of them than it reads.
+        """
+        cache = init_cache(
+            self.config, batch_size=batch_size, capacity=self.config.context_length
+        )
+        x = self._rules(params, batch_size, working_set)
+        if x is not None:
+            positions = jnp.broadcast_to(jnp.arange(self.num_rules), x.shape[:2])
+            mixer = partial(_writing_mixer, first=jnp.zeros((), jnp.int32))
+            _, cache = self._states(params, x, positions, cache, mixer)
         return StepMemory(
-            cache=init_cache(
-                self.config, batch_size=batch_size, capacity=self.max_steps
-            ),
+            cache=cache,
             step=jnp.zeros((), jnp.int32),
             last_action=jnp.full(batch_size, self.num_actions, jnp.int32),
         )
@@ -114,8 +151,9 @@ class StepPolicy:
         """
         chex.assert_rank([observation, legal], 2)
         x = self._inputs(params, observation[:, None], memory.last_action[:, None])
-        positions = jnp.broadcast_to(memory.step, x.shape[:2])
-        mixer = partial(_next_step_mixer, step=memory.step)
+        position = memory.step + self.num_rules
+        positions = jnp.broadcast_to(position, x.shape[:2])
+        mixer = partial(_writing_mixer, first=position)
         hidden, cache = self._states(params, x, positions, memory.cache, mixer)
         log_probs = self._log_probs(params, hidden[:, 0], legal)
         action = jax.vmap(jax.random.categorical)(keys, log_probs).astype(jnp.int32)
@@ -145,8 +183,11 @@ class StepPolicy:
         before = jnp.concatenate([first, action[:, :-1]], axis=1)
         fields = jnp.where(mask[..., None], cast(Array, trajectory.observation), 0)
         x = self._inputs(params, fields, before)
-        positions = jnp.broadcast_to(jnp.arange(mask.shape[1])[None], mask.shape)
+        rules = self._rules(params, mask.shape[0], trajectory.working_set)
+        x = x if rules is None else jnp.concatenate([rules, x], axis=1)
+        positions = jnp.broadcast_to(jnp.arange(x.shape[1])[None], x.shape[:2])
         hidden, _ = self._states(params, x, positions, None, causal_mixer)
+        hidden = hidden[:, self.num_rules :]
         # In padding nothing is legal; a uniform row keeps every number finite.
         legal = cast(Array, trajectory.legal) | ~mask[..., None]
         return self._log_probs(params, hidden, legal), hidden
@@ -164,6 +205,21 @@ class StepPolicy:
         offset = jnp.cumsum(sizes)[None, None]
         x = jnp.sum(table[fields + offset], axis=-2)
         return x + table[before + sum(self.field_sizes)]
+
+    def _rules(
+        self, params: Any, batch_size: int, working_set: Array | None
+    ) -> Array | None:
+        """`[B, R, F]` input vectors of the working sets; None where none are read."""
+        rules = working_sets(self.num_rules, batch_size, working_set)
+        if rules is None:
+            return None
+        if "rules" not in params:
+            raise ConfigError(
+                "params: expected an entry 'rules', what each rule says, for a policy "
+                "that reads rules, got none"
+            )
+        rows = params["decoder"]["embedding"][self._first_rule_row :]
+        return rule_inputs(rows, params["rules"], rules, sizes=self.rule_sizes)
 
     def _states(
         self, params: Any, x: Array, positions: Array, cache: Any, mixer: Mixer
@@ -190,6 +246,8 @@ def step_policy(
     num_layers: int = 2,
     num_heads: int = 4,
     value: bool = False,
+    rule_sizes: tuple[int, ...] = (),
+    num_rules: int = 0,
 ) -> StepPolicy:
     """A `StepPolicy` of a size; the default is the preset `tiny`.
 
@@ -201,6 +259,8 @@ def step_policy(
       num_layers: of the decoder.
       num_heads: of the decoder.
       value: whether it has a value head.
+      rule_sizes: of the fields that a rule is told in, see `jerp.models.rule_prefix`.
+      num_rules: R, the most rules that it reads before an episode.
 
     Returns:
       The policy; `init` makes its parameters.
@@ -212,27 +272,30 @@ def step_policy(
       (10, 8)
     """
     config = DecoderConfig(
-        vocab_size=sum(field_sizes) + num_actions + 1,
+        vocab_size=sum(field_sizes) + num_actions + 1 + sum(rule_sizes),
         hidden_size=hidden_size,
         intermediate_size=4 * hidden_size,
         num_layers=num_layers,
         num_heads=num_heads,
         num_kv_heads=num_heads,
         head_dim=hidden_size // num_heads,
-        context_length=num_steps,
+        context_length=num_steps + num_rules,
     )
-    return StepPolicy(config, tuple(field_sizes), num_actions, value)
+    return StepPolicy(
+        *(config, tuple(field_sizes), num_actions, value),
+        rule_sizes=tuple(rule_sizes),
+        num_rules=num_rules,
+    )
 
 
-def _next_step_mixer(
-    query: Array, key: Array, value: Array, cache: Any, *, step: Array
-):
-    """Writes one position, the same in all rows, and sees all up to it."""
+def _writing_mixer(query: Array, key: Array, value: Array, cache: Any, *, first: Array):
+    """Writes positions from `first` on, in all rows; each sees up to itself."""
     keys, values = cache
     zero = jnp.zeros((), jnp.int32)
     key, value = jnp.moveaxis(key, 1, 3), jnp.moveaxis(value, 1, 2)
-    keys = jax.lax.dynamic_update_slice(keys, key, (zero, zero, zero, step))
-    values = jax.lax.dynamic_update_slice(values, value, (zero, zero, step, zero))
-    seen = jnp.arange(values.shape[2])[None, None] <= step
-    mask = jnp.broadcast_to(seen, (query.shape[0], 1, values.shape[2]))
+    keys = jax.lax.dynamic_update_slice(keys, key, (zero, zero, zero, first))
+    values = jax.lax.dynamic_update_slice(values, value, (zero, zero, first, zero))
+    own = first + jnp.arange(query.shape[1])
+    seen = jnp.arange(values.shape[2])[None] <= own[:, None]
+    mask = jnp.broadcast_to(seen[None], (query.shape[0], *seen.shape))
     return grouped_attention(query, keys, values, mask), (keys, values)

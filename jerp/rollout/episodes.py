@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from jerp.envs.base import Environment, TimeStep
-from jerp.errors import InputError
-from jerp.models.policy import Acted
-from jerp.ops.checks import check_count
+from jerp.errors import ConfigError, InputError
+from jerp.models.policy import Acted, SequencePolicy
+from jerp.ops.checks import check_axes, check_count
 from jerp.ops.segments import dense_group_ids
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key, Outcome
@@ -24,10 +24,12 @@ __all__ = [
     "Now",
     "Seat",
     "StepRecord",
+    "begun_memory",
     "finish_episodes",
     "keys_at",
     "start_episodes",
     "step_episodes",
+    "working_sets_of",
 ]
 
 Now = tuple[Any, TimeStep]
@@ -111,6 +113,40 @@ def _number_of_tasks(env_params: Any) -> int:
     return shapes[0][0]
 
 
+def working_sets_of(
+    seat: Seat, env_params: Any, working_set: Array | None
+) -> Array | None:
+    """`[B, R]` rule ids of the episodes, from those of the tasks `[N, R]`.
+
+    Raises:
+      ShapeError: not a row a task.
+    """
+    if working_set is None:
+        return None
+    tasks = (jnp.empty(_number_of_tasks(env_params)), "N")
+    check_axes(env_params=tasks, working_set=(working_set, "N R", int))
+    return jnp.asarray(working_set)[seat.task_id]
+
+
+def begun_memory(
+    policy: SequencePolicy, params: Any, batch_size: int, working_set: Array | None
+) -> Any:
+    """What a policy remembers before the first step: the rules that it was given.
+
+    Raises:
+      ConfigError: rules for a policy that reads none.
+    """
+    if working_set is None:
+        return policy.start(params, batch_size)
+    if not getattr(policy, "num_rules", 0):
+        raise ConfigError(
+            "working_set: expected None for a policy that reads no rules, got "
+            f"{list(working_set.shape)} of them; it would act without"
+        )
+    start: Any = policy.start
+    return start(params, batch_size, working_set)
+
+
 def step_episodes(
     env: Environment, seat: Seat, before: Now, action: Array, t: Array
 ) -> Now:
@@ -128,13 +164,20 @@ def keys_at(keys: Key, t: Array | int) -> Key:
     return jax.vmap(jax.random.fold_in, (0, None))(keys, t)
 
 
-def finish_episodes(seat: Seat, record: StepRecord, last: TimeStep) -> Trajectory:
+def finish_episodes(
+    seat: Seat,
+    record: StepRecord,
+    last: TimeStep,
+    *,
+    working_set: Array | None = None,
+) -> Trajectory:
     """Masks what came after the end, and truncates what did not end.
 
     Args:
       seat: of the episodes.
       record: leaves `[B, T, ...]`.
       last: time steps after the last step.
+      working_set: `[B, R]`, rules that they were played with.
     """
     now, acted, after = record
     mask = ~(now.terminated | now.truncated)
@@ -162,6 +205,7 @@ def finish_episodes(seat: Seat, record: StepRecord, last: TimeStep) -> Trajector
         version=jnp.zeros(mask.shape[:1], jnp.int32),
         legal=real(now.legal),
         log_prob=real(acted.log_prob),
+        working_set=working_set,
         **_written(acted, real),
     )
 

@@ -21,10 +21,12 @@ from jerp.ops.checks import check_count
 from jerp.rollout.episodes import (
     Now,
     StepRecord,
+    begun_memory,
     finish_episodes,
     keys_at,
     start_episodes,
     step_episodes,
+    working_sets_of,
 )
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key, PolicyFn
@@ -42,6 +44,7 @@ def rollout(
     num_steps: int,
     batch_size: int,
     shared_start: bool = False,
+    working_set: Array | None = None,
 ) -> Trajectory:
     """Plays `batch_size` episodes of at most `num_steps` steps.
 
@@ -59,6 +62,8 @@ def rollout(
       batch_size: B.
       shared_start: all episodes of a task start alike, as those that are compared with
         each other must; without, each draws its own start.
+      working_set: `[N, R]` int32, ids of the rules that a policy that reads rules is
+        given before an episode of each task, -1 for none.
 
     Returns:
       `[B, T]` trajectory with `legal` and `log_prob` (and tokens, of a policy that
@@ -66,7 +71,8 @@ def rollout(
       many earlier episodes play it.
 
     Raises:
-      ConfigError: more steps than the policy can remember.
+      ConfigError: more steps than the policy can remember, or rules for one that reads
+        none.
       InputError: no steps, no tasks, or no episodes.
     """
     check_count("num_steps", num_steps)
@@ -83,10 +89,11 @@ def rollout(
         after = step_episodes(env, seat, (state, now), acted.action, t)
         return (memory, after), StepRecord(now, acted, after[1])
 
-    start = (actor.start(params, batch_size), begun)
+    rules = working_sets_of(seat, env_params, working_set)
+    start = (begun_memory(actor, params, batch_size, rules), begun)
     (_, (_, last)), record = lax.scan(body, start, jnp.arange(num_steps))
     record = jax.tree.map(lambda x: x.swapaxes(0, 1), record)
-    return finish_episodes(seat, record, last)
+    return finish_episodes(seat, record, last, working_set=rules)
 
 
 def _check_steps(policy: Any, num_steps: int) -> None:

@@ -82,6 +82,7 @@ def play_groups(
     params: Any,
     *,
     play: Play = rollout,
+    working_set: Array | None = None,
 ) -> Trajectory:
     """Draws tasks without replacement and plays a group of each; starts are shared.
 
@@ -91,6 +92,7 @@ def play_groups(
       env_params: leaves `[N, ...]`, at least `num_groups` tasks.
       params: of the policy.
       play: plays the episodes.
+      working_set: `[N, R]` int32, ids of the rules in the prompt of each task.
 
     Returns:
       `[num_groups * group_size, T]` episodes; `task_id` indexes `env_params`,
@@ -100,6 +102,7 @@ def play_groups(
     number = jax.tree.leaves(env_params)[0].shape[0]
     groups = task.config.num_groups
     chosen = jax.random.choice(choosing, number, (groups,), replace=False)
+    rules = {} if working_set is None else {"working_set": working_set[chosen]}
     data = play(
         playing,
         task.env,
@@ -109,6 +112,7 @@ def play_groups(
         num_steps=task.num_steps,
         batch_size=groups * task.group_size,
         shared_start=True,
+        **rules,
     )
     return data.replace(task_id=chosen[data.task_id].astype(jnp.int32))
 
