@@ -125,6 +125,7 @@ def play_batch(
     params: Any,
     *,
     play: Play | None = None,
+    working_set: Array | None = None,
 ) -> tuple[Trajectory, dict[str, Array]]:
     """The groups of one update, dead ones replaced where the task says so.
 
@@ -135,6 +136,7 @@ def play_batch(
       env_params: leaves `[N, ...]`, at least `num_groups` tasks.
       params: of the policy.
       play: plays episodes from the host; None plays them inside a compiled program.
+      working_set: `[N, R]` int32, see `play_groups`.
 
     Returns:
       Episodes as `play_groups` has them, in which a task may come in several groups;
@@ -142,8 +144,10 @@ def play_batch(
       `dead_share_played`, dead groups of the first. What is said of the batch, its
       success included, is then of groups that were chosen for being live.
     """
+    rules = {} if working_set is None else {"working_set": working_set}
     once = partial(
         play_groups,
+        **rules,
         task=task,
         env_params=env_params,
         params=params,

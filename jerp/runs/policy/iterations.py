@@ -23,7 +23,15 @@ from jerp.training.state import TrainState
 from jerp.trajectory import Trajectory, valid_episodes
 from jerp.typing import Array, Key, Outcome
 
-__all__ = ["LEARN", "compiled_iterations", "host_iterations", "is_sound"]
+__all__ = [
+    "LEARN",
+    "compiled_iterations",
+    "episode_metrics",
+    "host_iterations",
+    "is_sound",
+    "stream_of",
+    "whole_params",
+]
 
 PLAY, CHOOSE, LEARN = range(3)
 """Streams of random keys of a run."""
@@ -54,7 +62,7 @@ def compiled_iterations(
 
     def one(state: TrainState, number: Array) -> tuple[TrainState, Any]:
         data, played = play_batch(
-            _stream(key, number), task, hyper, env_params, _whole(state, frozen)
+            stream_of(key, number), task, hyper, env_params, whole_params(state, frozen)
         )
         state, metrics = _learned(task, hyper, reference, frozen, state, data)
         metrics = replicate(metrics | played)
@@ -83,8 +91,8 @@ def host_iterations(
     """
     found = []
     for number in range(first, first + size):
-        stream = _stream(key, np.int32(number))
-        whole = _whole(state, frozen)
+        stream = stream_of(key, np.int32(number))
+        whole = whole_params(state, frozen)
         data, played = play_batch(stream, task, hyper, env_params, whole, play=play)
         state, metrics = _learn(task, hyper, reference, frozen, state, data)
         metrics |= played
@@ -99,11 +107,12 @@ def is_sound(metrics: Mapping[str, Any]) -> bool:
     return bool(np.isfinite(metrics["loss"]) and np.isfinite(metrics["grad_norm"]))
 
 
-def _stream(key: Key, number: Any) -> Key:
+def stream_of(key: Key, number: Any) -> Key:
+    """The random key of an iteration's episodes."""
     return jax.random.fold_in(jax.random.fold_in(key, PLAY), number)
 
 
-def _whole(state: TrainState, frozen: Mapping[str, Any] | None) -> Any:
+def whole_params(state: TrainState, frozen: Mapping[str, Any] | None) -> Any:
     """What the policy plays with: what is trained, and what is not."""
     trained: Any = state.params
     return trained if frozen is None else {**frozen, **trained}
@@ -125,14 +134,18 @@ def _learned(
     data = split_batch(data)
     _, step = make_group_step(task.config, task.policy)
     state, metrics = step(state, hyper, data, reference, frozen)
-    metrics |= {
+    return keep_layout(state), metrics | episode_metrics(data)
+
+
+def episode_metrics(data: Trajectory) -> dict[str, Array]:
+    """What episodes came to, `[]` float32 each."""
+    return {
         "success": _mean(data, data.outcome == Outcome.SUCCESS),
         "truncated": _mean(data, data.outcome == Outcome.TRUNCATED),
         "score": _mean(data, data.score),
         "steps": _mean(data, jnp.sum(data.mask, axis=1)),
         "lost_episodes": jnp.sum(~valid_episodes(data)).astype(jnp.float32),
     }
-    return keep_layout(state), metrics
 
 
 def _mean(data: Trajectory, value: Array) -> Array:

@@ -18,15 +18,19 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from jerp.errors import ConfigError, TrainingError
+from jerp.runs.policy.checks import (
+    begun,
+    check_numbers,
+    check_params,
+    check_tasks,
+)
 from jerp.runs.policy.description import run_description
 from jerp.runs.policy.groups import Play, PolicyTask
 from jerp.runs.policy.iterations import (
-    LEARN,
     compiled_iterations,
     host_iterations,
     is_sound,
@@ -35,8 +39,6 @@ from jerp.runs.policy.warnings import collapse_warnings
 from jerp.storage.checkpoints import Checkpoints
 from jerp.storage.metrics import MetricsLog, Mirror, read_metrics
 from jerp.storage.tensors import save_tree
-from jerp.training.frozen import check_apart
-from jerp.training.group import make_group_step
 from jerp.training.group_settings import GroupHyper
 from jerp.training.sharding import shard
 from jerp.training.state import TrainState
@@ -99,10 +101,10 @@ def train_policy(
       StorageError: files that cannot be read or written, or are of another config.
     """
     folder = Path(folder)
-    _check_numbers(hyper, key, iterations, chunk)
-    _check_tasks(task, env_params)
+    check_numbers(hyper, key, iterations, chunk)
+    check_tasks(task, env_params)
     _check_processes(play, mesh)
-    _check_params(task, hyper, params, reference, frozen)
+    check_params(task, hyper, params, reference, frozen)
     loop = compiled_iterations if play is None else partial(host_iterations, play)
     context = nullcontext() if mesh is None else jax.set_mesh(mesh)
     laid_out = (lambda tree: tree) if mesh is None else partial(shard, mesh)
@@ -113,7 +115,7 @@ def train_policy(
     with context, Checkpoints(folder / "checkpoints", config=config) as checkpoints:
 
         def state_at(done: int) -> TrainState:
-            state = laid_out(_begun(key, task, hyper, params))
+            state = laid_out(begun(key, task, hyper, params))
             return checkpoints.restore(state, done) if done else state
 
         done = checkpoints.latest or 0
@@ -141,36 +143,6 @@ def train_policy(
     return state, collapse_warnings(rows, num_actions=task.env.num_actions)
 
 
-def _check_numbers(hyper: GroupHyper, key: Key, iterations: int, chunk: int) -> None:
-    for name, value, least in (("iterations", iterations, 0), ("chunk", chunk, 1)):
-        if value < least:
-            raise ConfigError(f"{name}: expected at least {least}, got {value}")
-    if not jnp.issubdtype(getattr(key, "dtype", np.dtype(int)), jax.dtypes.prng_key):
-        raise ConfigError(
-            f"key: expected a typed key (jax.random.key), got {type(key).__name__}"
-        )
-    rate = np.asarray(hyper.learning_rate)
-    if not (np.isfinite(rate).all() and (rate >= 0).all()):
-        raise ConfigError(
-            f"hyper.learning_rate: expected a number from 0 on, got {rate}"
-        )
-
-
-def _check_tasks(task: PolicyTask, env_params: Any) -> None:
-    shapes = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(env_params)}
-    if len(shapes) != 1 or shapes == {()}:
-        raise ConfigError(
-            "env_params: expected leaves [N, ...], one row a task, got first axes "
-            f"{sorted(shapes)}"
-        )
-    ((number,),) = shapes
-    if number < task.config.num_groups:
-        raise ConfigError(
-            f"env_params: expected at least num_groups={task.config.num_groups} tasks, "
-            f"got {number}"
-        )
-
-
 def _check_processes(play: Play | None, mesh: Mesh | None) -> None:
     processes = jax.process_count()
     if processes > 1 and mesh is None:
@@ -182,49 +154,6 @@ def _check_processes(play: Play | None, mesh: Mesh | None) -> None:
             "play: expected None, to play inside the compiled program, got episodes "
             f"played from the host, in each of {processes} processes"
         )
-
-
-def _check_params(
-    task: PolicyTask, hyper: GroupHyper, params: Any, reference: Any, frozen: Any
-) -> None:
-    if reference is None and np.any(np.asarray(hyper.kl_weight)):
-        raise ConfigError(
-            f"hyper.kl_weight: expected 0 without a reference, got {hyper.kl_weight}; "
-            "give the parameters to stay near to as `reference`"
-        )
-    if frozen is not None:
-        check_apart(params, frozen)
-    make = getattr(task.policy, "init", None)
-    if make is None:
-        return
-    wanted = _shapes(jax.eval_shape(make, jax.random.key(0)))
-    given = _shapes(params if frozen is None else {**frozen, **params})
-    for name in sorted({*wanted, *given}):
-        if wanted.get(name) != given.get(name):
-            raise ConfigError(
-                f"params: expected {name} to be {wanted.get(name, 'absent')}, got "
-                f"{given.get(name, 'absent')}; they are another policy's, or of a "
-                "world of other sizes"
-            )
-
-
-def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:
-    """Of every leaf, by its path."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="/"): np.shape(leaf)
-        for path, leaf in leaves
-    }
-
-
-def _begun(key: Key, task: PolicyTask, hyper: GroupHyper, params: Any) -> TrainState:
-    """The state before the first iteration.
-
-    Of a copy of `params`: what is trained on is consumed, and these are the caller's.
-    """
-    init, _ = make_group_step(task.config, task.policy)
-    mine = jax.tree.map(jnp.copy, params)
-    return init(jax.random.fold_in(key, LEARN), hyper, mine)
 
 
 def _rows(metrics: dict[str, np.ndarray], first: int) -> list[dict[str, Any]]:
