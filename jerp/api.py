@@ -98,6 +98,9 @@ from jerp.ops.segments import (
     of_group,
 )
 from jerp.records import Interval, LossOutput, WeightedMean
+from jerp.rules.edits import EditCounts, EditOp, RuleEdits, apply_edits
+from jerp.rules.pool import RulePool, check_pool, init_pool, prune, record_use
+from jerp.rules.selection import select_similar, select_top
 from jerp.trajectory import Trajectory, check_trajectory
 from jerp.typing import Outcome
 
@@ -107,6 +110,8 @@ __all__ = [
     "CapabilitySet",
     "ConfigError",
     "Crossing",
+    "EditCounts",
+    "EditOp",
     "FittedQ",
     "GigpoAdvantages",
     "GroupAdvantages",
@@ -124,6 +129,8 @@ __all__ = [
     "PolicyEvaluation",
     "RankCorrelation",
     "Refusal",
+    "RuleEdits",
+    "RulePool",
     "ShapeError",
     "SignTest",
     "Statistic",
@@ -135,6 +142,7 @@ __all__ = [
     "aggregate_loss",
     "anchor_coverage",
     "anchor_ids",
+    "apply_edits",
     "awr_policy_loss",
     "awr_value_loss",
     "awr_weights",
@@ -143,6 +151,7 @@ __all__ = [
     "boundary_change",
     "capability_set",
     "categorical_entropy",
+    "check_pool",
     "check_trajectory",
     "clipped_policy_loss",
     "clustered_standard_error",
@@ -164,6 +173,7 @@ __all__ = [
     "group_sum",
     "holm",
     "importance_sampling",
+    "init_pool",
     "interquartile_mean",
     "kl_estimate",
     "lambda_returns",
@@ -187,11 +197,15 @@ __all__ = [
     "policy_entropy",
     "policy_overlap",
     "probability_of_improvement",
+    "prune",
     "rank_correlation",
+    "record_use",
     "refusal",
     "safe_exp",
     "safe_sqrt",
     "saturation_horizon",
+    "select_similar",
+    "select_top",
     "sign_test",
     "simultaneous_band",
     "smallest_detectable_difference",

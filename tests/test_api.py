@@ -10,7 +10,7 @@ import pytest
 import jerp
 from jerp import api
 
-PACKAGES = ("ops", "advantages", "objectives", "estimators")
+PACKAGES = ("ops", "advantages", "objectives", "estimators", "rules")
 # What equations are made of is for those who add some, not for those who use them.
 PARTS = {
     "jerp.advantages.similarity",
@@ -28,6 +28,9 @@ PARTS = {
     "jerp.estimators.tally",
     "jerp.objectives.entries",
     "jerp.ops.checks",
+    "jerp.rules.book",
+    "jerp.rules.operations",
+    "jerp.rules.text",
 }
 CHECKS = {"budgets", "check_counts", "check_grid"}
 

@@ -9,7 +9,7 @@ import pytest
 
 import jerp
 
-PACKAGES = ("ops", "advantages", "objectives", "estimators", "harness")
+PACKAGES = ("ops", "advantages", "objectives", "estimators", "harness", "rules")
 
 
 def modules():

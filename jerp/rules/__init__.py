@@ -1,0 +1,1 @@
+"""Pools of natural-language rules, their edits and what became of them."""
