@@ -1,0 +1,259 @@
+"""Rules and a policy that learn from the same groups of episodes, as pure steps.
+
+An iteration of JERP's Algorithm 1, in order: the working set of every task is fixed
+(`working_set`); groups of episodes are played with it; the policy learns from them by
+the group step, as without rules (`learn`); what a reflector made of the same episodes,
+and of the pool as it was before them, is applied (`revise`). Playing and reflection are
+the host's, who also extends the reference successes, after all of this. A group that no
+executor answered changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax.numpy as jnp
+from flax import struct
+from jax import lax
+
+from jerp.errors import ConfigError, ShapeError
+from jerp.models.policy import SequencePolicy
+from jerp.ops.checks import check_axes, check_choice
+from jerp.rules.edits import EditCounts, RuleEdits, apply_edits
+from jerp.rules.pool import RulePool, prune, record_use
+from jerp.rules.selection import select_top
+from jerp.training.group import Init, make_group_step
+from jerp.training.group_settings import GroupConfig, GroupHyper
+from jerp.training.state import TrainState
+from jerp.trajectory import Trajectory, valid_episodes
+from jerp.typing import Array, Outcome
+
+__all__ = ["JointState", "JointStep", "RuleConfig", "make_joint_step"]
+
+
+class JointState(struct.PyTreeNode):
+    """What is learned: a policy, and the rules that it was trained with.
+
+    Attributes:
+      train: the policy's part.
+      pool: the rules', `[N, C]`.
+    """
+
+    train: TrainState
+    pool: RulePool
+
+
+@dataclass(frozen=True)
+class RuleConfig:
+    """What is done with rules; the defaults are ExpeL's where it has the number.
+
+    Attributes:
+      num_rules: R, rules in a prompt; 0 for a policy that reads none.
+      capacity: rules that a pool is meant to hold.
+      slack: so many more make it full: a reflector is told, and a DOWNVOTE costs
+        `full_downvote`. More than that never stay.
+      max_ops: E, operations of one reflection; a pool has room for so many beyond what
+        stays, where new rules compete with old ones.
+      max_merged: Q, rules that one MERGE can take.
+      min_score: a rule has to have more.
+      prompt_tokens: of the rules of a working set, at most; None for no bound.
+      pool_tokens: of the rules of a pool, at most; None for no bound.
+      initial_score, upvote, downvote, full_downvote, edit_bonus, merge, order: see
+        `jerp.rules.edits.apply_edits`.
+    """
+
+    num_rules: int
+    capacity: int = 20
+    slack: int = 5
+    max_ops: int = 4
+    max_merged: int = 8
+    min_score: float = 0.0
+    prompt_tokens: int | None = None
+    pool_tokens: int | None = None
+    initial_score: float = 2.0
+    upvote: float = 1.0
+    downvote: float = 1.0
+    full_downvote: float = 3.0
+    edit_bonus: float = 1.0
+    merge: Literal["max", "sum"] = "max"
+    order: Literal["expel", "given"] = "expel"
+
+    def __post_init__(self):
+        least = {"num_rules": 0, "capacity": 1, "slack": 0}
+        least |= {"max_ops": 1, "max_merged": 1, "prompt_tokens": 0, "pool_tokens": 0}
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and value < low:
+                raise ConfigError(f"{name}: expected at least {low}, got {value}")
+        for name in ("min_score", "initial_score", "upvote", "downvote", "edit_bonus"):
+            if not math.isfinite(getattr(self, name)):
+                raise ConfigError(
+                    f"{name}: expected a finite number, got {getattr(self, name)}"
+                )
+        check_choice("merge", self.merge, ("max", "sum"))
+        check_choice("order", self.order, ("expel", "given"))
+        if self.num_rules > self.full_at:
+            raise ConfigError(
+                f"num_rules: expected at most capacity + slack = {self.full_at}, the "
+                f"rules that a pool can hold, got {self.num_rules}"
+            )
+
+    @property
+    def full_at(self) -> int:
+        """Rules with which a pool is full; no more stay."""
+        return self.capacity + self.slack
+
+    @property
+    def slots(self) -> int:
+        """C, of the arrays of a pool."""
+        return self.full_at + self.max_ops
+
+
+class JointStep(NamedTuple):
+    """The functions of an iteration; each traces once a shape.
+
+    Attributes:
+      init: `(key, hyper, params) -> TrainState`, see `make_group_step`.
+      working_set: `(pool, task_key [N]) -> [N, R]` int32 rule ids; None where
+        `num_rules` is 0.
+      learn: `(state, hyper, data, reference=None, frozen=None) -> (JointState,
+        metrics)`, the pool as it was; None of a policy that is frozen.
+      revise: `(pool, task_key [B], data, edits, step) -> (RulePool, EditCounts)`, see
+        `make_joint_step`.
+    """
+
+    init: Init
+    working_set: Callable[[RulePool, Array], Array | None]
+    learn: Callable[..., tuple[JointState, dict[str, Array]]] | None
+    revise: Callable[..., tuple[RulePool, EditCounts]]
+
+
+def make_joint_step(
+    config: GroupConfig,
+    policy: SequencePolicy,
+    rules: RuleConfig,
+    *,
+    learn_policy: bool = True,
+) -> JointStep:
+    """The pure functions of joint learning.
+
+        theta <- Update_theta(theta, T_d),  K(d) <- Update_K(K(d), T_d, T+(d))
+
+    `revise` is the second one, given the operations: uses and successes of the rules
+    that were in the prompts are counted; operations are applied, group after group in
+    one scan, each group's in the order of `rules.order`; and what has too little score
+    or no room is dropped. Its arguments:
+
+    - pool: `[N, C]`, as it was when the episodes were played and reflected on; whether
+      it was full is judged by it.
+    - task_key: `[B]` int32, of the episodes; row `b` is of group `b % G`, and a
+      group's is that of its first row.
+    - data: `[B, T]`; `working_set` may be None.
+    - edits: leaves `[G, E, ...]`. Those of a group without a valid episode are left
+      out, and counted nowhere.
+    - step: `[]` int32, the birth of rules that are new.
+
+    Args:
+      config: of the algorithm.
+      policy: what is trained.
+      rules: see `RuleConfig`.
+      learn_policy: without, the policy is frozen and there is no `learn`.
+
+    Returns:
+      `JointStep`.
+
+    Raises:
+      ShapeError: when `revise` is traced, of episodes that the groups do not divide.
+
+    Deviations: the paper numbers neither scores nor bounds; see `RuleConfig`. Uses are
+      counted before the edits, so that a rule that is merged hands them on.
+
+    Reference: Ye and Yu, "Joint learning of experiential rules and policies",
+      arXiv:2606.27136, Algorithm 1, eqs. 10 to 12.
+
+    Example:
+      >>> from jerp.rules.pool import init_pool
+      >>> step = make_joint_step(GroupConfig(2), None, RuleConfig(num_rules=3))
+      >>> pool = init_pool(2, RuleConfig(num_rules=3).slots)
+      >>> step.working_set(pool, jnp.array([1])).tolist()
+      [[-1, -1, -1]]
+    """
+    init, group_step = make_group_step(config, policy)
+    return JointStep(
+        init=init,
+        working_set=partial(_working_set, rules),
+        learn=partial(_learn, group_step) if learn_policy else None,
+        revise=partial(_revise, rules),
+    )
+
+
+def _working_set(rules: RuleConfig, pool: RulePool, task_key: Array) -> Array | None:
+    if not rules.num_rules:
+        return None
+    return select_top(
+        pool, task_key, num_rules=rules.num_rules, token_budget=rules.prompt_tokens
+    )
+
+
+def _learn(
+    group_step: Any,
+    state: JointState,
+    hyper: GroupHyper,
+    data: Trajectory,
+    reference: Any = None,
+    frozen: Any = None,
+) -> tuple[JointState, dict[str, Array]]:
+    train, metrics = group_step(state.train, hyper, data, reference, frozen)
+    return state.replace(train=train), metrics
+
+
+def _revise(
+    rules: RuleConfig,
+    pool: RulePool,
+    task_key: Array,
+    data: Trajectory,
+    edits: RuleEdits,
+    step: Array | int,
+) -> tuple[RulePool, EditCounts]:
+    """See `make_joint_step`."""
+    groups, rows = edits.op.shape[0], data.outcome.shape[0]
+    check_axes(outcome=(data.outcome, "B", int), task_key=(task_key, "B", int))
+    if rows % groups:
+        raise ShapeError(
+            f"edits: expected groups that divide {rows} episodes, got {groups}"
+        )
+    by_group = jnp.reshape(valid_episodes(data), (-1, groups))
+    key = task_key[:groups]
+    full = jnp.sum(pool.active, axis=1)[key] >= rules.full_at
+    answered = jnp.any(by_group, axis=0)
+    edits = edits.replace(valid=edits.valid & answered[:, None])
+    if data.working_set is not None:
+        success = data.outcome == Outcome.SUCCESS
+        pool = record_use(
+            pool, task_key, data.working_set, success, valid_episodes(data)
+        )
+    settings = {name: getattr(rules, name) for name in _SCORES}
+
+    def apply(pool: RulePool, group: Any) -> tuple[RulePool, EditCounts]:
+        key, full, edits = group
+        return apply_edits(pool, key, edits, step=step, full=full, **settings)
+
+    pool, counts = lax.scan(apply, pool, (key, full, edits))
+    pool = prune(
+        pool,
+        min_score=rules.min_score,
+        capacity=rules.full_at,
+        token_budget=rules.pool_tokens,
+    )
+    return pool, counts
+
+
+_SCORES = (
+    *("initial_score", "upvote", "downvote", "full_downvote", "edit_bonus"),
+    *("merge", "order"),
+)
+"""Settings of `apply_edits`."""
