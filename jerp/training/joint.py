@@ -32,7 +32,7 @@ from jerp.training.state import TrainState
 from jerp.trajectory import Trajectory, valid_episodes
 from jerp.typing import Array, Outcome
 
-__all__ = ["JointState", "JointStep", "RuleConfig", "make_joint_step"]
+__all__ = ["JointState", "JointStep", "Revised", "RuleConfig", "make_joint_step"]
 
 
 class JointState(struct.PyTreeNode):
@@ -113,6 +113,21 @@ class RuleConfig:
         return self.full_at + self.max_ops
 
 
+class Revised(NamedTuple):
+    """What became of a pool in one iteration.
+
+    Attributes:
+      pool: `[N, C]`.
+      counts: of the edits, leaves `[G, ...]`.
+      pruned: `[N, C]` int32, ids of the rules that went in the end by their score or
+        for want of room; -1 elsewhere.
+    """
+
+    pool: RulePool
+    counts: EditCounts
+    pruned: Array
+
+
 class JointStep(NamedTuple):
     """The functions of an iteration; each traces once a shape.
 
@@ -122,14 +137,14 @@ class JointStep(NamedTuple):
         `num_rules` is 0.
       learn: `(state, hyper, data, reference=None, frozen=None) -> (JointState,
         metrics)`, the pool as it was; None of a policy that is frozen.
-      revise: `(pool, task_key [B], data, edits, step) -> (RulePool, EditCounts)`, see
+      revise: `(pool, task_key [B], data, edits, step) -> Revised`, see
         `make_joint_step`.
     """
 
     init: Init
     working_set: Callable[[RulePool, Array], Array | None]
     learn: Callable[..., tuple[JointState, dict[str, Array]]] | None
-    revise: Callable[..., tuple[RulePool, EditCounts]]
+    revise: Callable[..., Revised]
 
 
 def make_joint_step(
@@ -218,7 +233,7 @@ def _revise(
     data: Trajectory,
     edits: RuleEdits,
     step: Array | int,
-) -> tuple[RulePool, EditCounts]:
+) -> Revised:
     """See `make_joint_step`."""
     groups, rows = edits.op.shape[0], data.outcome.shape[0]
     check_axes(outcome=(data.outcome, "B", int), task_key=(task_key, "B", int))
@@ -242,14 +257,15 @@ def _revise(
         key, full, edits = group
         return apply_edits(pool, key, edits, step=step, full=full, **settings)
 
-    pool, counts = lax.scan(apply, pool, (key, full, edits))
+    edited, counts = lax.scan(apply, pool, (key, full, edits))
     pool = prune(
-        pool,
+        edited,
         min_score=rules.min_score,
         capacity=rules.full_at,
         token_budget=rules.pool_tokens,
     )
-    return pool, counts
+    gone = edited.active & ~pool.active
+    return Revised(pool, counts, jnp.where(gone, edited.rule_id, jnp.int32(-1)))
 
 
 _SCORES = (

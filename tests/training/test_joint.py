@@ -78,13 +78,15 @@ def test_an_iteration_by_hand():
     edits = edits_of(
         [(ADD, -1, 9, ()), (DOWN, 8, -1, ())], [(UP, 3, -1, ()), (UP, 8, -1, ())]
     )
-    pool, counts = revise(pool, key, data, edits, 6)
+    pool, counts, pruned = revise(pool, key, data, edits, 6)
     # Key 1 lost 8 with its last point, key 0 never had it.
     assert rules_of(pool, 0) == {3: (3.0, 3, 1)}
     assert rules_of(pool, 1) == {7: (2.0, 2, 1), 9: (2.0, 0, 0)}
     assert counts.applied.tolist() == [[1, 0, 0, 1, 0], [0, 0, 1, 0, 0]]
     assert counts.dropped.tolist() == [[0] * 5, [0, 0, 1, 0, 0]]
     assert counts.took_effect.tolist() == [[True, True, False], [True, False, False]]
+    assert sorted({*pruned[0].tolist()}) == [-1]
+    assert sorted({*pruned[1].tolist()}) == [-1, 8]
     assert int(pool.born[1][pool.rule_id[1] == 9][0]) == 6
 
 
@@ -92,7 +94,7 @@ def test_groups_of_one_key_follow_each_other():
     pool = pool_of([(1, 2.0)])
     data, key = episodes(WON, WON), jnp.zeros(2, jnp.int32)
     edits = edits_of([(EDIT, 1, 2, ())], [(UP, 1, -1, ()), (ADD, -1, 2, ())])
-    pool, counts = revise(pool, key, data, edits, 0)
+    pool, counts, _ = revise(pool, key, data, edits, 0)
     # What the first group rewrote the second one no longer finds.
     assert rules_of(pool, 0) == {2: (3.0, 0, 0)}
     assert counts.took_effect.tolist() == [[True, False, False], [False] * 3]
@@ -104,7 +106,7 @@ def test_a_group_that_nobody_answered_changes_nothing():
     sets = jnp.full((4, 2), 1)
     data = episodes(LOST, FAILED, LOST, WON, working_set=sets)
     edits = edits_of([(DOWN, 1, -1, ())], [(UP, 1, -1, ())])
-    pool, counts = revise(pool, jnp.array([0, 1, 0, 1]), data, edits, 0)
+    pool, counts, _ = revise(pool, jnp.array([0, 1, 0, 1]), data, edits, 0)
     assert rules_of(pool, 0) == {1: (2.0, 0, 0)}
     assert rules_of(pool, 1) == {1: (3.0, 2, 1)}
     assert counts.applied.sum() == 1 and counts.dropped.sum() == 0
@@ -115,13 +117,13 @@ def test_a_pool_is_full_as_it_was_reflected_on():
     full = pool_of([(1, 5.0), (2, 5.0), (3, 4.0)])
     data, key = episodes(FAILED, FAILED), jnp.zeros(2, jnp.int32)
     edits = edits_of([(DOWN, 1, -1, ()), (DOWN, 3, -1, ())], [(DOWN, 2, -1, ())])
-    pool, _ = revise(full, key, data, edits, 0)
+    pool, *_ = revise(full, key, data, edits, 0)
     assert {k: v[0] for k, v in rules_of(pool, 0).items()} == {1: 2.0, 2: 2.0, 3: 1.0}
-    pool, _ = revise(pool_of([(1, 5.0), (2, 5.0)]), key, data, edits, 0)
+    pool, *_ = revise(pool_of([(1, 5.0), (2, 5.0)]), key, data, edits, 0)
     assert {k: v[0] for k, v in rules_of(pool, 0).items()} == {1: 4.0, 2: 4.0}
     # New rules find room, and the lowest go.
     edits = edits_of([(ADD, -1, 7, ()), (DOWN, 3, -1, ())], [(ADD, -1, 8, ())])
-    pool, counts = revise(full, key, data, edits, 1)
+    pool, counts, _ = revise(full, key, data, edits, 1)
     assert {k: v[0] for k, v in rules_of(pool, 0).items()} == {1: 5.0, 2: 5.0, 7: 2.0}
     assert counts.took_effect.tolist() == [[True, True, False], [True, False, False]]
 
@@ -130,7 +132,7 @@ def test_a_merged_rule_has_the_uses_of_the_episodes_before():
     pool = pool_of([(1, 2.0), (2, 3.0)])
     data = episodes(WON, FAILED, working_set=jnp.array([[1, 2], [2, -1]]))
     edits = edits_of([(MERGE, -1, 5, (1, 2))], [])
-    pool, _ = revise(pool, jnp.zeros(2, jnp.int32), data, edits, 0)
+    pool, *_ = revise(pool, jnp.zeros(2, jnp.int32), data, edits, 0)
     assert rules_of(pool, 0) == {5: (3.0, 3, 2)}
 
 
@@ -163,7 +165,7 @@ def test_it_is_its_parts_one_after_another(compiled):
         sets = step.working_set(pool, key)
         data = episodes(*outcomes, working_set=sets)
         edits = random_edits(jax.random.key(number), 4)
-        pool, counts = run(pool, key, data, edits, jnp.int32(number))
+        pool, counts, _ = run(pool, key, data, edits, jnp.int32(number))
         full = np.asarray(want.active.sum(axis=1)) >= 4
         valid = outcomes != LOST
         want = record_use(want, key, sets, outcomes == WON, jnp.asarray(valid))
@@ -194,7 +196,7 @@ def test_runs_with_other_seeds_share_a_compilation():
     )
     data, key = episodes(WON, FAILED), jnp.zeros(2, jnp.int32)
     edits = edits_of([(UP, 1, -1, ())], [(UP, 2, -1, ())])
-    both, counts = jax.vmap(STEP.revise, (0, None, None, None, None))(
+    both, counts, _ = jax.vmap(STEP.revise, (0, None, None, None, None))(
         pools, key, data, edits, 0
     )
     one, other = (jax.tree.map(lambda x, i=i: x[i], both) for i in (0, 1))
@@ -247,7 +249,7 @@ def test_one_trace_a_shape():
     for number, edits in enumerate(
         (edits_of([(ADD, -1, 1, ())], []), edits_of([(UP, 1, -1, ())] * 3, []))
     ):
-        pool, _ = run(pool, key, data, edits, number)
+        pool, *_ = run(pool, key, data, edits, number)
     assert len(traces) == 1 and rules_of(pool, 0)[1][0] == 5.0
 
 
