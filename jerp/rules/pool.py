@@ -19,7 +19,6 @@ from jerp.errors import InputError
 from jerp.ops.checks import (
     check_axes,
     check_count,
-    check_ids,
     check_settings,
     check_values,
     concrete,
@@ -294,7 +293,9 @@ def _within(pool: RulePool, rank: Array, token_budget: ArrayLike) -> RulePool:
 
 
 def check_task(pool: RulePool, task: Array) -> None:
-    check_ids("task", task, np.ones(task.shape, bool), size=pool.active.shape[0])
+    number = pool.active.shape[0]
+    exists = f"task keys in [0, {number})"
+    check_values("task", task, lambda v: (v >= 0) & (v < number), exists)
 
 
 def rows_of(pool: RulePool, task: Array) -> tuple[RulePool, Array]:

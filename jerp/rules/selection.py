@@ -206,6 +206,7 @@ def _unit(x: Array) -> Array:
     """Rows of length 1, and of length 0 where they had none."""
     x = jnp.asarray(x, jnp.float32)
     largest = jnp.max(jnp.abs(x), axis=-1, keepdims=True, initial=0.0)
-    x = x / jnp.where(largest > 0, largest, 1)
+    # Of a constant XLA would square numerator and denominator apart, and overflow.
+    x = lax.optimization_barrier(x / jnp.where(largest > 0, largest, 1))
     norm = jnp.sqrt(jnp.sum(jnp.square(x), axis=-1, keepdims=True))
     return x / jnp.where(norm > 0, norm, 1)

@@ -1,5 +1,8 @@
 """Edits by hand, against slots of dicts, and what no sequence of them may break."""
 
+import chex
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -132,7 +135,7 @@ def test_every_number_has_its_keyword():
 
 def test_what_cannot_be_meant_is_refused():
     pool, edits = pool_of(ROW, capacity=4), edits_of((UP, 10, -1, 0, ()))
-    with pytest.raises(InputError, match=r"task: expected ids in \[0, 1\)"):
+    with pytest.raises(InputError, match=r"task: expected task keys in \[0, 1\)"):
         apply_edits(pool, 1, edits)
     with pytest.raises(ShapeError, match=r"task: expected axes \[\]"):
         apply_edits(pool, np.array([0]), edits)
@@ -158,3 +161,95 @@ def test_what_cannot_be_meant_is_refused():
     twice = pool_of({0: ROW[0], 1: ROW[0]}, capacity=4)
     with pytest.raises(InputError, match="each rule once a row, got 10 2 times in row"):
         apply_edits(twice, 0, edits)
+
+
+SEQUENCE = (
+    (DOWN, 11, -1, 0, ()),
+    (ADD, -1, 20, 6, ()),
+    (EDIT, 12, 21, 3, ()),
+    (MERGE, -1, 22, 9, (10, 21)),
+)
+SEQUENCE_DOES = {
+    0: (3.0, 22, 0, 11, 7, 9),
+    1: (0.0, 11, 2, 6, 1, 7),
+    2: (2.0, 20, 5, 0, 0, 6),
+}
+
+
+def test_all_ways_of_running_agree(transform):
+    pool = pool_of(ROW, OTHER, capacity=4)
+    run = transform(lambda *a: apply_edits(*a, step=5))
+    pool, counts = run(pool, jnp.int32(0), edits_of(*SEQUENCE, length=6))
+    assert rows_of(pool) == [SEQUENCE_DOES, OTHER]
+    assert counts.applied.tolist() == [1, 1, 0, 1, 1]
+    assert counts.took_effect.tolist() == [True] * 4 + [False] * 2
+
+
+def test_a_rule_at_0_can_be_saved_by_an_edit_of_the_same_batch():
+    row, _ = after((EDIT, 11, 20, 4, ()), (DOWN, 11, -1, 0, ()))
+    assert row[1] == (1.0, 20, 2, 6, 1, 4)
+
+
+def test_garbage_changes_nothing():
+    """Neither in free slots nor in edits that are not valid."""
+    clean = apply_edits(pool_of(ROW, capacity=4), 0, edits_of(*SEQUENCE), step=5)
+    pool = pool_of(ROW, capacity=4, garbage=True)
+    edits = edits_of(*SEQUENCE, length=7)
+    for value in (-(2**31), -1, 0, 10, 2**31 - 1):
+        stray = jax.tree.map(lambda x, v=value: x.at[4:].set(x.dtype.type(v)), edits)
+        stray = stray.replace(valid=edits.valid)
+        found, counts = apply_edits(pool, 0, stray, step=5)
+        assert rows_of(found) == rows_of(clean[0])
+        np.testing.assert_array_equal(counts.applied, clean[1].applied)
+        np.testing.assert_array_equal(counts.dropped, clean[1].dropped)
+
+
+def test_under_jit_what_cannot_be_is_dropped():
+    pool = pool_of(ROW, OTHER, capacity=4)
+    run = jax.jit(apply_edits)
+    for task in (-1, 2, 99):
+        found, counts = run(pool, task, edits_of(*SEQUENCE))
+        assert rows_of(found) == [ROW, OTHER]
+        assert not counts.took_effect.any() and counts.dropped.sum() == 0
+    strange = [(5, 10, 20, 1, ()), (-1, 10, 20, 1, ()), (ADD, -1, -1, 1, ())]
+    strange += [(EDIT, 10, -1, 1, ()), (MERGE, -1, -1, 1, (10, 11))]
+    found, counts = run(pool, 0, edits_of(*strange))
+    assert rows_of(found) == [ROW, OTHER]
+    assert counts.dropped.tolist() == [1, 1, 0, 0, 1]
+
+
+def test_under_jit_a_number_out_of_range_shows():
+    pool, edits = pool_of(ROW, capacity=4), edits_of((UP, 10, -1, 0, ()))
+    found, _ = jax.jit(lambda number: apply_edits(pool, 0, edits, downvote=number))(
+        -1.0
+    )
+    assert np.isnan(found.score[0, 0]) and found.score[0, 1] == 1.0
+
+
+def test_one_trace_a_shape():
+    @jax.jit
+    @chex.assert_max_traces(n=1)
+    def run(pool, task, edits, upvote, full):
+        return apply_edits(pool, task, edits, upvote=upvote, full=full)
+
+    pool = pool_of(ROW, OTHER, capacity=4)
+    one = run(pool, 0, edits_of((UP, 10, -1, 0, ()), length=3), 1.0, False)
+    two = run(one[0], 1, edits_of(*SEQUENCE[:3]), 2.0, True)
+    assert rows_of(two[0])[0][0][0] == 4.0
+
+
+def test_edits_of_many_pools_are_one_scan():
+    """Batches of edits in turn, as the loop applies those of a batch of groups."""
+    pool = pool_of(ROW, OTHER, capacity=4)
+    batches = [edits_of((UP, 10, -1, 0, ()), length=2) for _ in range(3)]
+    batches = jax.tree.map(lambda *x: jnp.stack(x), *batches)
+
+    def one(pool, batch):
+        return apply_edits(pool, *batch)
+
+    pool, counts = jax.lax.scan(one, pool, (jnp.array([0, 1, 0]), batches))
+    assert [row[slot][0] for row, slot in zip(rows_of(pool), (0, 2), strict=True)] == [
+        5.0,
+        10.0,
+    ]
+    assert counts.applied.sum(axis=0).tolist() == [0, 0, 3, 0, 0]

@@ -1,5 +1,6 @@
 """Pools by hand: what is kept, what is counted, and what free slots may hold."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -128,7 +129,7 @@ def test_what_cannot_be_meant_is_refused():
     with pytest.raises(InputError, match="min_score: expected a number"):
         prune(pool, capacity=1, min_score=np.nan)
     sets, yes = np.array([[10]]), np.array([True])
-    with pytest.raises(InputError, match=r"task: expected ids in \[0, 1\)"):
+    with pytest.raises(InputError, match=r"task: expected task keys in \[0, 1\)"):
         record_use(pool, np.array([1]), sets, yes, yes)
     with pytest.raises(ShapeError, match="success: expected type bool"):
         record_use(pool, np.array([0]), sets, np.array([1.0]), yes)
@@ -150,3 +151,35 @@ def test_under_jit_a_setting_out_of_range_shows():
         assert np.isnan(np.asarray(found.score)[np.asarray(found.active)]).all()
         sound = jax.jit(lambda pool, kw: prune(pool, **kw))(pool, {"capacity": 6})
         assert np.isfinite(sound.score).all() and sound.active.any()
+
+
+def test_all_ways_of_running_agree(transform):
+    pool = pool_of(ROW, OTHER, capacity=7, garbage=True)
+    after = transform(lambda p: prune(p, capacity=3, token_budget=20))(pool)
+    assert [ids(row) for row in rows_of(after)] == [[10, 12], [13]]
+    yes = jnp.ones(2, bool)
+    counted = transform(record_use)(
+        pool, jnp.array([0, 1]), jnp.array([[13]] * 2), yes, yes
+    )
+    expected = [ROW | {3: (6.0, 13, 2, 1, 1, 30)}, {1: (0.5, 13, 0, 8, 8, 8)}]
+    assert rows_of(counted) == expected
+
+
+def test_one_trace_a_shape():
+    @jax.jit
+    @chex.assert_max_traces(n=1)
+    def run(pool, task, min_score, capacity, budget):
+        yes = jnp.ones(1, bool)
+        pool = record_use(pool, task, jnp.array([[13]]), yes, yes)
+        return prune(pool, min_score=min_score, capacity=capacity, token_budget=budget)
+
+    pool = pool_of(ROW, OTHER, capacity=7)
+    pool = run(pool, jnp.array([0]), 0.0, 3, 90)
+    pool = run(pool, jnp.array([1]), 0.25, 2, 80)
+    assert [ids(row) for row in rows_of(pool)] == [[12, 13], [13]]
+
+
+def test_under_jit_a_task_that_does_not_exist_uses_nothing():
+    pool = pool_of(ROW, OTHER, capacity=7)
+    task, sets, yes = jnp.array([-1, 2]), jnp.array([[13]] * 2), jnp.ones(2, bool)
+    assert rows_of(jax.jit(record_use)(pool, task, sets, yes, yes)) == [ROW, OTHER]

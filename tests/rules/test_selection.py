@@ -1,5 +1,7 @@
 """Working sets by hand, by scores and by texts."""
 
+import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -93,7 +95,9 @@ def test_what_cannot_be_meant_is_refused():
         top(0, num_rules=0)
     with pytest.raises(InputError, match="token_budget: expected >= 0, got -1"):
         top(0, num_rules=1, token_budget=-1)
-    with pytest.raises(InputError, match=r"task: expected ids in \[0, 3\) .*got 3"):
+    with pytest.raises(
+        InputError, match=r"task: expected task keys in \[0, 3\), got 3"
+    ):
         top(3, num_rules=1)
     with pytest.raises(ShapeError, match="task: expected type int"):
         top(0.5, num_rules=1)
@@ -101,3 +105,35 @@ def test_what_cannot_be_meant_is_refused():
         similar([1, 0], embedding=EMBEDDING[:12])
     with pytest.raises(ShapeError, match=r"embedding: expected axes \[M, D\]"):
         similar([1, 0], embedding=jnp.zeros((15, 3)))
+
+
+def test_all_ways_of_running_agree(transform):
+    pool = pool_of(ROW, OTHER, capacity=6, garbage=True)
+    task, query = jnp.array([0, 1]), jnp.array([[1.0, 0.0]] * 2)
+    keywords = {"num_rules": 3, "token_budget": 16}
+    found = transform(lambda p, t: select_top(p, t, **keywords))(pool, task)
+    assert found.tolist() == [[11, 12, 13], [0, -1, -1]]
+    found = transform(lambda *a: select_similar(*a, EMBEDDING, **keywords))(
+        pool, task, query
+    )
+    assert found.tolist() == [[10, 13, 12], [0, -1, -1]]
+
+
+def test_one_trace_a_shape():
+    @jax.jit
+    @chex.assert_max_traces(n=1)
+    def run(pool, task, budget):
+        return select_top(pool, task, num_rules=2, token_budget=budget)
+
+    pool = pool_of(ROW, OTHER, capacity=6)
+    assert run(pool, jnp.array([0]), 99).tolist() == [[11, 12]]
+    assert run(pool, jnp.array([1]), 9).tolist() == [[0, -1]]
+
+
+def test_under_jit_what_does_not_exist_is_not_chosen():
+    pool = pool_of(ROW, OTHER, capacity=6)
+    task, query = jnp.array([-1, 2, 0]), jnp.array([[1.0, 0.0]] * 3)
+    top = jax.jit(lambda t: select_top(pool, t, num_rules=1))(task)
+    assert top.tolist() == [[-1], [-1], [11]]
+    near = jax.jit(lambda *a: select_similar(*a, EMBEDDING[:12], num_rules=3))
+    assert near(pool, task, query).tolist() == [[-1] * 3, [-1] * 3, [10, 11, -1]]
