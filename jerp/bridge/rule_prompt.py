@@ -54,10 +54,10 @@ def read_rules_block(block: str) -> tuple[str, ...]:
       >>> read_rules_block("Rules:\n- When it is &lt;b&gt;, cool it.\n")
       ('When it is <b>, cool it.',)
     """
-    head, *lines = block.split("\n")[:-1] or ("",)
+    lines = block.split("\n")[1:-1]
     bulleted = all(line.startswith(BULLET) for line in lines)
     texts = tuple(unquoted(line.removeprefix(BULLET)) for line in lines)
-    if head not in ("", HEADING) or not bulleted or rules_block(texts) != block:
+    if not bulleted or rules_block(texts) != block:
         raise InputError(
             f"block: expected {HEADING!r} and a line for each rule that begins with "
             f"{BULLET!r}, as rules_block writes them, got {block[:80]!r}"

@@ -22,6 +22,7 @@ __all__ = [
     "TextFault",
     "check_rule_text",
     "imperative_fault",
+    "plain_line",
     "quoted",
     "rule_text_fault",
     "unquoted",
@@ -147,6 +148,40 @@ def rule_text_fault(
     if not found.endswith(".") or found.endswith("..") or len(found) == 1:
         return "unfinished"
     return None
+
+
+def plain_line(name: str, text: str, *, max_chars: int) -> str:
+    """A line of plain characters in its one form, for what stands beside a rule.
+
+    Args:
+      name: of the argument, for the message.
+      text: a key or a note; it may be empty.
+      max_chars: of the text in that form.
+
+    Raises:
+      InputError: it has several lines, a character that no rule may have, or is long.
+
+    Example:
+      >>> plain_line("note", " seen  by hand ", max_chars=80)
+      'seen by hand'
+    """
+    if not isinstance(text, str):
+        raise InputError(f"{name}: expected a text, got {type(text).__name__}")
+    inner = text.strip()
+    if len(inner) > 20 * max_chars:  # before anything slow is done with it
+        raise InputError(
+            f"{name}: expected at most {max_chars} characters, got {len(inner)}"
+        )
+    if any(c in _LINE_BREAKS or _is_refused(c) for c in inner):
+        raise InputError(
+            f"{name}: expected one line of characters that are seen, got {text[:80]!r}"
+        )
+    found = _canonical(inner)
+    if len(found) > max_chars:
+        raise InputError(
+            f"{name}: expected at most {max_chars} characters, got {len(found)}"
+        )
+    return found
 
 
 def imperative_fault(

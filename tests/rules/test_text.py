@@ -10,6 +10,7 @@ from jerp.errors import InputError
 from jerp.rules.text import (
     check_rule_text,
     imperative_fault,
+    plain_line,
     quoted,
     rule_text_fault,
     unquoted,
@@ -156,3 +157,17 @@ def test_a_quotation_has_no_markup_and_is_read_back(text):
 )
 def test_what_was_never_quoted_is_left_alone(text):
     assert unquoted(text) == text
+
+
+def test_a_line_beside_a_rule_is_plain_too():
+    assert plain_line("note", " seen\u00a0 by hand ", max_chars=12) == "seen by hand"
+    assert plain_line("note", "", max_chars=1) == ""
+    for text, reason in (
+        ("a\nb", "one line"),
+        ("a\u202eb", "are seen"),
+        ("a" * 13, "at most 12 characters, got 13"),
+        ("a" + " " * 300 + "b", "at most 12 characters, got 302"),
+        (5, "expected a text, got int"),
+    ):
+        with pytest.raises(InputError, match=f"note: .*{reason}"):
+            plain_line("note", text, max_chars=12)
