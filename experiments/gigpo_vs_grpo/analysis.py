@@ -10,23 +10,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.gigpo_vs_grpo.config import GigpoConfig
-from experiments.gigpo_vs_grpo.job_files import (
+from experiments.gigpo_vs_grpo.jobs import SPLITS, Job
+from experiments.gigpo_vs_grpo.worlds import WORLDS
+from experiments.jobs.job_files import (
     read_job_json,
     read_job_metrics,
     read_job_tree,
 )
-from experiments.gigpo_vs_grpo.jobs import SPLITS, Job
-from experiments.gigpo_vs_grpo.worlds import WORLDS
 from jerp.estimators.clusters import resampling_clusters
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.estimators.quantiles import quantile
 from jerp.estimators.resampling import replicates, weighted_mean
 from jerp.estimators.significance import sign_test
 from jerp.estimators.surface import pass_at_k_t
-from jerp.records import Interval
+from jerp.runs.cells import plain_interval
 from jerp.typing import Array, Key, Outcome
 
-__all__ = ["analyse", "control_share", "curves", "plain_interval"]
+__all__ = ["analyse", "control_share", "curves"]
 
 LAST = 20
 """Iterations at the end whose training success a table gives."""
@@ -232,8 +232,3 @@ def _warnings(folder: Path) -> list[str]:
 def _rows(rate: np.ndarray) -> np.ndarray:
     """A row a task of a seed: tasks are drawn anew for every seed."""
     return rate.reshape(-1).astype(np.float32)
-
-
-def plain_interval(interval: Interval) -> dict[str, float]:
-    """As JSON has it."""
-    return {name: float(getattr(interval, name)) for name in ("point", "low", "high")}

@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 
 from experiments.gigpo_vs_grpo.config import SIZES, Sizes, arm_algorithm
-from experiments.gigpo_vs_grpo.job_files import read_job_tree
-from experiments.gigpo_vs_grpo.process_notes import ProcessNotes
 from experiments.gigpo_vs_grpo.worlds import Place, place_named
+from experiments.jobs.job_files import read_job_tree
+from experiments.jobs.process_notes import ProcessNotes
 from jerp.envs.base import World
 from jerp.errors import JerpError
 from jerp.models.step_policy import StepPolicy

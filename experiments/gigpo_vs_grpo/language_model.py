@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.gigpo_vs_grpo.config import MODELS, ReaderSizes, arm_algorithm
-from experiments.gigpo_vs_grpo.job_files import read_job_tree
-from experiments.gigpo_vs_grpo.process_notes import ProcessNotes
+from experiments.jobs.job_files import read_job_tree
+from experiments.jobs.process_notes import ProcessNotes
 from jerp.bridge.world_episodes import Replay, play_worlds
 from jerp.bridge.world_text import TextView
 from jerp.envs.house import House, house_small

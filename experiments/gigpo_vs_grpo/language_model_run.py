@@ -20,18 +20,17 @@ from rich.progress import Progress
 from rich.table import Table
 
 import jerp
-from experiments.gigpo_vs_grpo.analysis import plain_interval
 from experiments.gigpo_vs_grpo.config import GigpoConfig
-from experiments.gigpo_vs_grpo.job_files import (
+from experiments.gigpo_vs_grpo.language_model import PARTS, is_done
+from experiments.gigpo_vs_grpo.report import SMOKE, iteration_axis
+from experiments.jobs.job_files import (
     read_job_json,
     read_job_metrics,
     read_job_tree,
 )
-from experiments.gigpo_vs_grpo.language_model import PARTS, is_done
-from experiments.gigpo_vs_grpo.processes import run_together
-from experiments.gigpo_vs_grpo.report import SMOKE, iteration_axis
+from experiments.jobs.processes import run_together
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
-from jerp.runs.cells import interval, markdown_table, number
+from jerp.runs.cells import interval, markdown_table, number, plain_interval
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
 from jerp.storage.documents import defined, write_json

@@ -20,7 +20,6 @@ from experiments.gigpo_vs_grpo.analysis import analyse, curves
 from experiments.gigpo_vs_grpo.config import GigpoConfig
 from experiments.gigpo_vs_grpo.jobs import PHASES, Job, jobs_of
 from experiments.gigpo_vs_grpo.language_model_run import run_language_model
-from experiments.gigpo_vs_grpo.processes import run_together
 from experiments.gigpo_vs_grpo.report import (
     document,
     gap_sentence,
@@ -28,6 +27,7 @@ from experiments.gigpo_vs_grpo.report import (
     terminal_table,
     write_figures,
 )
+from experiments.jobs.processes import run_together
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
 from jerp.storage.documents import defined, write_json

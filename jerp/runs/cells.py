@@ -1,10 +1,12 @@
-"""Numbers, intervals and tables as text."""
+"""Numbers, intervals and tables as text, and intervals as JSON has them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["interval", "markdown_table", "number"]
+from jerp.records import Interval
+
+__all__ = ["interval", "markdown_table", "number", "plain_interval"]
 
 
 def number(value: float | None, digits: int, *, sign: bool = False) -> str:
@@ -34,3 +36,8 @@ def markdown_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join("| " + " | ".join(line) + " |" for line in escaped)
+
+
+def plain_interval(interval: Interval) -> dict[str, float]:
+    """`point`, `low` and `high` of an interval of one number, as JSON has it."""
+    return {name: float(getattr(interval, name)) for name in ("point", "low", "high")}

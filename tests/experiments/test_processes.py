@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from experiments.gigpo_vs_grpo.processes import run_together
+from experiments.jobs.processes import run_together
 from jerp.errors import TrainingError
 
 TALKER = "tests.experiments.talker"

@@ -1,4 +1,4 @@
-"""Processes of this experiment side by side, watched until all are done."""
+"""Processes of an experiment side by side, watched until all are done."""
 
 from __future__ import annotations
 
