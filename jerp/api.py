@@ -98,6 +98,13 @@ from jerp.ops.segments import (
     of_group,
 )
 from jerp.records import Interval, LossOutput, WeightedMean
+from jerp.rules.absorption import (
+    RuleLogProb,
+    absorbed,
+    absorption_gain,
+    removal_loss,
+    rule_log_prob,
+)
 from jerp.rules.edits import EditCounts, EditOp, RuleEdits, apply_edits
 from jerp.rules.pool import RulePool, check_pool, init_pool, prune, record_use
 from jerp.rules.selection import select_similar, select_top
@@ -130,6 +137,7 @@ __all__ = [
     "RankCorrelation",
     "Refusal",
     "RuleEdits",
+    "RuleLogProb",
     "RulePool",
     "ShapeError",
     "SignTest",
@@ -139,6 +147,8 @@ __all__ = [
     "TrajectoryError",
     "UnknownNameError",
     "WeightedMean",
+    "absorbed",
+    "absorption_gain",
     "aggregate_loss",
     "anchor_coverage",
     "anchor_ids",
@@ -201,6 +211,8 @@ __all__ = [
     "rank_correlation",
     "record_use",
     "refusal",
+    "removal_loss",
+    "rule_log_prob",
     "safe_exp",
     "safe_sqrt",
     "saturation_horizon",

@@ -28,6 +28,8 @@ LAYERS = (
     ("cli",),
 )
 NEIGHBOURS_MAY_IMPORT = {("records", "typing"), ("records", "errors")}
+# Whether a rule is absorbed is an estimate with an interval.
+NEIGHBOURS_MAY_IMPORT |= {("rules", "estimators")}
 # The root hands out the names of jerp.api, and of deployment, at their first use.
 NEIGHBOURS_MAY_IMPORT |= {("__init__", name) for name in ("api", "models", "storage")}
 

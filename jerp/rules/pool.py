@@ -253,7 +253,7 @@ def _record_use(
 ) -> RulePool:
     rows, inside = rows_of(pool, task)
     same = rows.rule_id[:, :, None] == working_set[:, None, :]
-    used = rows.active & jnp.any(same, axis=-1) & (valid & inside)[:, None]
+    used = rows.active & jnp.any(same, axis=-1) & valid[:, None]
     won = used & success[:, None]
     row = jnp.where(inside, task, pool.active.shape[0])
     return only(
@@ -289,7 +289,7 @@ def _within(pool: RulePool, rank: Array, token_budget: ArrayLike) -> RulePool:
     left = jnp.sum(tokens, axis=-1, keepdims=True) - jnp.cumsum(tokens, axis=-1)
     goes = left + tokens > token_budget
     goes = jnp.take_along_axis(goes, jnp.argsort(first_out, axis=-1), axis=-1)
-    return only(pool, pool.active & ~(priced & goes))
+    return only(pool, pool.active & ~goes)
 
 
 def check_task(pool: RulePool, task: Array) -> None:

@@ -160,17 +160,15 @@ def removal_loss(with_rule, without_rule):
     return sum(known) / len(known) if known else math.nan
 
 
-def rule_log_probs(log_prob, follows, rule, weight, num_rules):
-    """Weighted mean of log sum_a p(a) over each rule's states, and its weight."""
+def rule_log_probs(rows, num_rules):
+    """`(mean, weight)` by rule, of rows `(log_prob of each action, follows, rule,
+    weight)`: a row is a state that a rule applies to."""
     total, weighed = [0.0] * num_rules, [0.0] * num_rules
-    for of_state, meant, name, heavy in zip(
-        log_prob, follows, rule, weight, strict=True
-    ):
-        if not heavy or not 0 <= name < num_rules:
-            continue
+    for log_prob, follows, rule, weight in rows:
         probability = sum(
-            math.exp(float(x)) for x, m in zip(of_state, meant, strict=True) if m
+            math.exp(float(x)) for x, f in zip(log_prob, follows, strict=True) if f
         )
-        total[name] += heavy * (math.log(probability) if probability > 0 else -math.inf)
-        weighed[name] += heavy
-    return [t / w if w else math.nan for t, w in zip(total, weighed, strict=True)]
+        total[rule] += weight * math.log(probability)
+        weighed[rule] += weight
+    mean = [t / w if w else math.nan for t, w in zip(total, weighed, strict=True)]
+    return mean, weighed
