@@ -1,0 +1,89 @@
+"""A reflector that is made to err, to see what becomes of wrong rules."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from jerp.bridge.reflection import Occasion, Operation, Reflection, Reflector, judged
+from jerp.envs.rule_language import RuleLanguage, read_sentence, sentence
+from jerp.errors import ConfigError
+from jerp.rules.edits import EditOp
+
+__all__ = ["Misled"]
+
+MISLED = "misled"
+
+
+class Misled:
+    """Of what a reflector adds, makes a share plausible but wrong.
+
+    Such a rule has the situation of the right one and another move, one that the trials
+    made there, or anywhere if they made no other there. What is replaced follows from
+    the seed, the text and the trials' names alone, so that a run which resumes errs as
+    one that never stopped. Texts that the language cannot read stay as they are.
+    `Reflection.rejected` counts what was replaced as "misled".
+
+    Args:
+      reflector: what is misled.
+      language: of its rules.
+      share: of added rules to replace, in [0, 1].
+      seed: another one errs elsewhere.
+    """
+
+    def __init__(
+        self,
+        reflector: Reflector,
+        language: RuleLanguage,
+        *,
+        share: float = 0.1,
+        seed: int = 0,
+    ):
+        if not 0 <= share <= 1:
+            raise ConfigError(f"share: expected in [0, 1], got {share}")
+        self.reflector, self.language = reflector, language
+        self.share, self.seed = share, seed
+        self.name = f"{reflector.name}, {share:.0%} misled"
+
+    def reflect(self, occasions: Sequence[Occasion]) -> list[Reflection]:
+        """See `jerp.bridge.reflection.Reflector`."""
+        found = self.reflector.reflect(occasions)
+        return [self._misled(*pair) for pair in zip(occasions, found, strict=True)]
+
+    def _misled(self, occasion: Occasion, reflection: Reflection) -> Reflection:
+        operations = [self._instead(occasion, o) for o in reflection.operations]
+        pairs = zip(operations, reflection.operations, strict=True)
+        changed = sum(new != old for new, old in pairs)
+        rejected = reflection.rejected + Counter({MISLED: changed})
+        return Reflection(tuple(operations), rejected, reflection.status)
+
+    def _instead(self, occasion: Occasion, operation: Operation) -> Operation:
+        pair = read_sentence(self.language, operation.text)
+        if operation.op != EditOp.ADD or pair is None:
+            return operation
+        chance, choice = self._drawn(occasion, operation.text)
+        moves = _other_moves(occasion, *pair)
+        if chance >= self.share or not moves:
+            return operation
+        wrong = moves[choice % len(moves)]
+        return Operation(EditOp.ADD, (), sentence(self.language, pair[0], wrong))
+
+    def _drawn(self, occasion: Occasion, text: str) -> tuple[float, int]:
+        """A number in [0, 1), and a whole one."""
+        names = [t.episode for t in occasion.trials]
+        said = repr((self.seed, occasion.task_key, text, names))
+        digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).digest()
+        first, second = digest[:4], digest[4:8]
+        return int.from_bytes(first, "big") / 2**32, int.from_bytes(second, "big")
+
+
+def _other_moves(occasion: Occasion, situation: int, move: int) -> list[int]:
+    """What trials did there and a rule does not say, or else what they did at all."""
+    trials = judged(occasion.trials)
+    at = np.concatenate([np.zeros(0, np.int32), *(t.situation for t in trials)])
+    made = np.concatenate([np.zeros(0, np.int32), *(t.move for t in trials)])
+    there, anywhere = ({*x.tolist()} - {0, move} for x in (made[at == situation], made))
+    return sorted(there or anywhere)
