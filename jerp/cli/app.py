@@ -14,6 +14,13 @@ from tyro.extras import SubcommandApp
 from jerp.cli.models import ModelsList, ModelsPull
 from jerp.cli.ope import Ope
 from jerp.cli.passkt import Passkt
+from jerp.cli.rules import (
+    RulesDiff,
+    RulesEdit,
+    RulesExport,
+    RulesImport,
+    RulesShow,
+)
 from jerp.cli.run import RunGigpoVsGrpo, RunHarness, run_commands
 from jerp.cli.store import StoreVerify
 from jerp.cli.train import TrainHarness
@@ -30,6 +37,7 @@ INTERRUPTED = {
     "run": "what was collected is kept, and the same command resumes",
     "train": "nothing was written, and the same command begins anew",
     "ope": "nothing was written, and the same command begins anew",
+    "rules": "the pool is as it was, and a copy that was open in an editor is kept",
     "passkt": "the folder of results is whole, as it was or new, and the same command "
     "begins anew",
 }
@@ -102,6 +110,16 @@ def _app(words: Sequence[str]) -> SubcommandApp:
         "trajectories": (
             "Look at stored episodes.",
             {"check": TrajectoriesCheck, "show": TrajectoriesShow},
+        ),
+        "rules": (
+            "Pools of rules.",
+            {
+                "show": RulesShow,
+                "edit": RulesEdit,
+                "diff": RulesDiff,
+                "import": RulesImport,
+                "export": RulesExport,
+            },
         ),
         "models": ("Weights of executors.", {"pull": ModelsPull, "list": ModelsList}),
         "store": ("Recorded responses.", {"verify": StoreVerify}),

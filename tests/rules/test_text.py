@@ -59,7 +59,7 @@ def test_a_text_is_brought_into_one_form(text, expected):
         (".", "unfinished", "a full stop"),
         ("a" * 200 + ".", "long", "at most 200 characters and 40 words"),
         ("a " * 40 + "b.", "long", "at most 200 characters and 40 words"),
-        ("a" * 10**6 + ".", "long", "and 999941 more"),
+        ("a" * 10**6 + ".", "long", "and 999941 characters more"),
     ],
 )
 def test_what_no_rule_may_be_is_refused_with_its_reason(text, fault, reason):
