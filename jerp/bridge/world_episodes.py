@@ -9,6 +9,7 @@ tokens do, the compiled loop is many times faster.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,17 +19,19 @@ import numpy as np
 
 from jerp.bridge.world_text import TextView
 from jerp.envs.base import Environment, TimeStep
-from jerp.errors import InputError
+from jerp.errors import ConfigError, InputError
 from jerp.models.policy import Acted, SequencePolicy
 from jerp.ops.checks import check_count
 from jerp.rollout.episodes import (
     Now,
     Seat,
     StepRecord,
+    begun_memory,
     finish_episodes,
     keys_at,
     start_episodes,
     step_episodes,
+    working_sets_of,
 )
 from jerp.rollout.scan import batched
 from jerp.trajectory import Trajectory
@@ -69,6 +72,8 @@ def play_worlds(
     batch_size: int,
     shared_start: bool = False,
     view: TextView | None = None,
+    working_set: Array | None = None,
+    rule_texts: Sequence[str] | None = None,
 ) -> Trajectory:
     """Plays `batch_size` episodes of at most `num_steps` steps from the host.
 
@@ -84,23 +89,32 @@ def play_worlds(
       view: shows states as text; then observations are a dict of `tokens` `[B, T, L_o]`
         and `actions` `[B, T, A, L_a]`, as `jerp.models.token_policy.TokenPolicy` reads
         them. None shows what the world shows.
+      working_set: see `rollout`. A view shows the texts of the rules, and the policy
+        reads them there; without one the policy is given their ids.
+      rule_texts: by rule id, as `RuleBook.texts` has them, for a view.
 
     Returns:
       See `rollout`; arrays of NumPy. An episode for whose next step the policy's memory
       is too small ends there, truncated: a log-probability that is NaN says so.
 
     Raises:
-      InputError: a memory too small for a first step, too many texts that were cut, or
-        no steps, tasks or episodes.
+      ConfigError: rules for a policy that reads none, or for a view without their
+        texts.
+      InputError: a memory too small for a first step, too many texts that were cut, a
+        rule without a text, or no steps, tasks or episodes.
     """
     check_count("num_steps", num_steps)
     seat, now = _start(
         key, env, env_params, batch_size=batch_size, shared_start=shared_start
     )
     actor = batched(policy)
-    shown = _Shown(view, jax.device_get(seat.tasks))
+    rules = working_sets_of(seat, env_params, working_set)
+    shown = _Shown(
+        view, jax.device_get(seat.tasks), _texts_of(rules, rule_texts, view=view)
+    )
+    begun = begun_memory(actor, params, batch_size, rules if view is None else None)
     # Copied, because it is consumed: it may be arrays of the caller's parameters.
-    memory = jax.tree.map(jnp.copy, actor.start(params, batch_size))
+    memory = jax.tree.map(jnp.copy, begun)
     records: list[StepRecord] = []
     for t in range(num_steps):
         seen = shown.see(now, first=t == 0)
@@ -123,14 +137,40 @@ def play_worlds(
         view.check_cuts()
     records += [_nothing(records[-1], last)] * (num_steps - len(records))
     record = jax.tree.map(lambda *xs: np.stack(xs, axis=1), *records)
-    return jax.device_get(_finish(seat, record, last))
+    return jax.device_get(_finish(seat, record, last, working_set=rules))
+
+
+def _texts_of(
+    rules: Array | None,
+    texts: Sequence[str] | None,
+    *,
+    view: TextView | None,
+) -> list[list[str]] | None:
+    """Of `B` working sets, for a view."""
+    if rules is None or view is None:
+        return None
+    if texts is None:
+        raise ConfigError(
+            "rule_texts: expected the texts of the rules in `working_set`, which the "
+            "view shows, got None"
+        )
+    ids = np.asarray(rules)
+    if ids.size and ids.max() >= len(texts):
+        raise InputError(
+            f"rule_texts: expected a text for every rule in `working_set`, got "
+            f"{len(texts)} and rule {ids.max()}"
+        )
+    rows: list[list[int]] = ids.tolist()
+    return [[texts[rule] for rule in row if rule >= 0] for row in rows]
 
 
 class _Shown:
     """What the policy is shown of worlds, which say by themselves, or in words."""
 
-    def __init__(self, view: TextView | None, tasks: Any):
-        self.view, self.tasks = view, tasks
+    def __init__(
+        self, view: TextView | None, tasks: Any, rules: list[list[str]] | None
+    ):
+        self.view, self.tasks, self.rules = view, tasks, rules
         self.actions = None if view is None else view.actions(tasks)
 
     def see(self, now: Now, *, first: bool) -> Any:
@@ -139,7 +179,9 @@ class _Shown:
             return now[1].observation
         states, legal = jax.device_get((now[0], now[1].legal))
         self.view.check_distinct(self.actions, legal, self.tasks)
-        tokens = self.view.observations(states, self.tasks, first=first)
+        tokens = self.view.observations(
+            states, self.tasks, first=first, rules=self.rules
+        )
         return {"tokens": tokens, "actions": self.actions}
 
     def cut(self, seen: Any) -> Any:

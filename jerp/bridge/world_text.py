@@ -11,7 +11,8 @@ An episode reads as a log: what is asked, then by turns what is seen and what wa
 
 Each piece is tokenised by itself and appended to what was read, so that the ids that
 were acted on are the ids that are learned from; nothing is ever tokenised again. An
-action ends with a line break: none is the beginning of another.
+action ends with a line break: none is the beginning of another. The rules of an
+episode, if it has any, stand before what is asked (see `jerp.bridge.rule_prompt`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from jerp.bridge.rule_prompt import rules_block
 from jerp.envs.base import WorldText
 from jerp.errors import ConfigError, InputError
+from jerp.trajectory import Trajectory
 
 __all__ = ["TextView"]
 
@@ -92,27 +95,54 @@ class TextView:
         rows = [self._actions_of(task) for task in _rows(tasks)]
         return np.stack(rows)
 
-    def observations(self, states: Any, tasks: Any, *, first: bool) -> np.ndarray:
+    def observations(
+        self,
+        states: Any,
+        tasks: Any,
+        *,
+        first: bool,
+        rules: Sequence[Sequence[str]] | None = None,
+    ) -> np.ndarray:
         """`[B, L_o]` int32, padded with 0 at the end.
 
         Args:
           states: of the world, leaves `[B, ...]`.
           tasks: its parameters, leaves `[B, ...]`.
           first: nothing was read yet: what is asked comes before what is seen.
+          rules: texts of `B` working sets, best first; they come before what is asked,
+            and so at first alone.
         """
         found = np.zeros((len(_rows(tasks)), self.num_observation_tokens), np.int32)
         pairs = zip(_rows(states), _rows(tasks), strict=True)
         for row, (state, task) in enumerate(pairs):
-            said = self.text.observation(state, task)
+            said, before = self.text.observation(state, task), ""
             if first:
                 said = f"{self.text.task(state, task)}\n{said}"
-            ids = self._ids(said)
+                before = rules_block(rules[row]) if rules is not None else ""
+            # Apart, so that a task has the same ids whatever stands before it.
+            ids = [*(self._ids(before) if before else ()), *self._ids(said)]
             room = self.num_observation_tokens - len(self._prompt)
             self.num_cut += len(ids) > room
             ids = [*ids[:room], *self._prompt]
             found[row, : len(ids)] = ids
         self.num_shown += len(found)
         return found
+
+    def transcripts(self, data: Trajectory) -> list[str]:
+        """What was read and written in each of `B` episodes, as text.
+
+        Args:
+          data: episodes that this view showed, on the host.
+        """
+        seen: Any = data.observation
+        last: Any = data.final_observation
+        action = np.asarray(data.action)[..., None, None]
+        written = np.take_along_axis(seen["actions"], action, axis=2)[:, :, 0]
+        pieces = np.concatenate([seen["tokens"], written], axis=2)
+        real = np.asarray(data.mask)[..., None]
+        body = np.where(real, pieces, 0).reshape(len(pieces), -1)
+        rows = np.concatenate([body, last["tokens"]], axis=1)
+        return [self._text(row[row != 0].tolist()) for row in rows]
 
     def check_distinct(self, actions: np.ndarray, legal: Any, tasks: Any) -> None:
         """Raises `ConfigError` if two actions that are open at once read alike.
@@ -154,6 +184,10 @@ class TextView:
                 )
             found[action, : len(ids)] = ids
         return found
+
+    def _text(self, ids: list[int]) -> str:
+        text: str = self._tokenizer.decode(ids, skip_special_tokens=False)
+        return text.removesuffix(PROMPT)
 
     def _ids(self, text: str) -> list[int]:
         """Tokens; a text is tokenised once, as worlds say the same again and again."""

@@ -28,7 +28,10 @@ STEPS, BATCH, SEEN, WRITTEN = 6, 6, 96, 7
 HOUSE = replace(house_small(), horizon=STEPS)
 TASKS = house_tasks(jax.random.key(0), 3, size=HOUSE.size)
 TEXT = HouseText(HOUSE.size)
+RULES = ["When you hold: it, put it down.", "Open it."]
 WORDS = word_tokenizer(
+    "Rules: -",
+    *RULES,
     *(TEXT.action(a, None) for a in range(HOUSE.num_actions)),
     "You stand in the hall. Your hand is empty. You see: nothing. hold: at >",
 )
@@ -122,6 +125,85 @@ def test_reading_and_learning_agree(read):
     np.testing.assert_allclose(found.log_prob, played.token_log_prob, atol=1e-4)
     legal = np.take_along_axis(played.legal, played.action[..., None], axis=-1)
     assert legal[played.mask].all()
+
+
+SETS = np.array([[1, -1], [-1, -1], [0, 1]], np.int32)
+
+
+def replay(shown, **options):
+    told = jax.random.key(2), HOUSE, TASKS, Replay(), shown.action
+    return play_worlds(*told, **SIZES, **options)
+
+
+def test_rules_are_shown_before_the_first_step_and_recorded(shown):
+    plain = replay(shown, view=view())
+    ruled = replay(shown, view=view(), working_set=SETS, rule_texts=RULES)
+    assert plain.working_set is None
+    np.testing.assert_array_equal(ruled.working_set, SETS[np.arange(BATCH) % 3])
+    check_trajectory(ruled)
+    first, other = (x.observation["tokens"][:, 0] for x in (ruled, plain))
+    lengths = [(x != 0).sum(axis=1) for x in (first, other)]
+    assert ((lengths[0] > lengths[1]) == (np.arange(BATCH) % 3 != 1)).all()
+    np.testing.assert_array_equal(first[1], other[1])
+    for row, (length, extra) in enumerate(zip(*lengths[::-1], strict=True)):
+        np.testing.assert_array_equal(
+            first[row, extra - length : extra], other[row, :length]
+        )
+    blank = {"working_set": None, "observation": 0}
+    jax.tree.map(
+        np.testing.assert_array_equal, plain.replace(**blank), ruled.replace(**blank)
+    )
+    np.testing.assert_array_equal(
+        ruled.observation["tokens"][:, 1:], plain.observation["tokens"][:, 1:]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"view": view(), "rule_texts": None}, "rule_texts: expected the texts"),
+        ({"view": view(), "rule_texts": RULES[:1]}, "got 1 and rule 1"),
+        ({"view": None, "rule_texts": RULES}, "a policy that reads no rules"),
+    ],
+)
+def test_rules_that_nobody_could_read(shown, options, message):
+    with pytest.raises(ValueError, match=message):
+        replay(shown, working_set=SETS, **options)
+
+
+def test_without_a_view_the_policy_is_given_the_ids(shown):
+    found = play_worlds(
+        *(jax.random.key(2), HOUSE, TASKS, Obedient(), shown.action),
+        working_set=SETS,
+        **SIZES,
+    )
+    np.testing.assert_array_equal(found.log_prob[:, 0], found.working_set[:, 0] - 1.0)
+
+
+class Obedient(NamedTuple):
+    """Says by its log-probability which rule it was given first."""
+
+    num_rules: int = 2
+
+    def start(self, params, batch_size, working_set):
+        return working_set[:, 0]
+
+    def act(self, params, memory, keys, observation, legal):
+        action = jnp.argmax(legal, axis=1).astype(jnp.int32)
+        return memory, Acted(action, memory - 1.0)
+
+
+def test_transcripts_tell_what_was_read_and_written(shown):
+    shown_as = view()
+    ruled = replay(shown, view=shown_as, working_set=SETS, rule_texts=RULES)
+    texts = shown_as.transcripts(ruled)
+    assert len(texts) == BATCH and texts[0].startswith("Rules : \n - Open it . \n")
+    assert not texts[1].startswith("Rules")
+    for row, text in enumerate(texts):
+        length = int(ruled.mask[row].sum())
+        assert text.count("\n >") in (length, length + 1)
+        for action in ruled.action[row, :length]:
+            assert f"> {TEXT.action(int(action), None)} \n" in text
 
 
 class Forgetful(NamedTuple):

@@ -61,6 +61,24 @@ def test_what_is_asked_is_said_once():
     assert (later[:, 6:] == 0).all()
 
 
+def test_rules_stand_before_what_is_asked():
+    rule = "When it is 1, raise it."
+    tokenizer = word_tokenizer("Reach from It is 1 2 3 . raise", f"Rules: - {rule}")
+    shown = view(tokenizer=tokenizer, num_observation_tokens=40)
+    plain = shown.observations(STATES, TASKS, first=True)
+    rules = [[rule], []]
+    found = shown.observations(STATES, TASKS, first=True, rules=rules)
+    begin = " ".join(tokenizer.id_to_token(i) for i in found[0] if i)
+    assert begin.startswith("Rules : \n - When it is 1 , raise it . \n Reach 3")
+    # Without rules nothing changes, and behind them the same ids stand.
+    np.testing.assert_array_equal(found[1], plain[1])
+    used = np.count_nonzero(plain[0])
+    np.testing.assert_array_equal(found[0][found[0] != 0][-used:], plain[0][:used])
+    later = shown.observations(STATES, TASKS, first=False, rules=rules)
+    blank = shown.observations(STATES, TASKS, first=False)
+    np.testing.assert_array_equal(later, blank)
+
+
 def test_actions_end_with_a_line_break():
     found = view().actions(TASKS)
     assert found.shape == (2, 2, 4)
