@@ -86,7 +86,7 @@ def test_nothing_measured_is_nothing_absorbed():
 
 def test_few_tasks_show_nothing():
     few = TASKS < 10
-    loss = loss_of(FLAWS[few], FLAWS[few], TASKS[few])
+    loss = loss_of(FLAWS, FLAWS, mask=few)
     assert not bool(absorbed(loss)) and bool(absorbed(loss, min_tasks=10))
 
 
