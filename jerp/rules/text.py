@@ -112,12 +112,9 @@ def check_rule_text(text: str, *, max_chars: int = 200, max_words: int = 40) -> 
         "long": f"at most {max_chars} characters and {max_words} words",
         "unfinished": "a full stop at the end",
     }[fault]
-    got = (
-        repr(text)
-        if len(text) <= 80
-        else f"{text[:60]!r} and {len(text) - 60} characters more"
-    )
-    raise InputError(f"text: expected {expected}, got {got}")
+    rest = f" and {len(text) - 60} characters more" if len(text) > 80 else ""
+    shown = text[:60] if rest else text
+    raise InputError(f"text: expected {expected}, got {shown!r}{rest}")
 
 
 def rule_text_fault(

@@ -1,9 +1,12 @@
 """Twenty ways in which a rule might step out of its line, and none does."""
 
+import doctest
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jerp.bridge import rule_prompt
 from jerp.bridge.chat import ChatTemplate
 from jerp.bridge.executor import Message
 from jerp.bridge.rule_prompt import read_rules_block, rules_block
@@ -107,6 +110,7 @@ def test_a_block_reads_back_to_the_rules_that_it_was_made_of(texts):
 
 
 def test_the_literal_form():
+    assert doctest.testmod(rule_prompt).failed == 0
     assert rules_block([]) == ""
     assert (
         rules_block(["Heat it.", " Cool  it. "]) == "Rules:\n- Heat it.\n- Cool it.\n"

@@ -1,7 +1,11 @@
 """Files of pools: both forms say the same, and a mistake is named with its line."""
 
 import dataclasses
+import doctest
+import importlib
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -288,3 +292,54 @@ def test_every_field_of_a_rule_is_in_both_forms():
         pool_from_markdown(pool_to_markdown(document)),
     ):
         assert back == document
+
+
+def test_files_of_the_first_release_are_read():
+    folder = Path(__file__).parent / "version1"
+    found = [read_pool(folder / name) for name in ("pool.json", "pool.md")]
+    assert found[0] == found[1]
+    assert found[0].pools == {
+        "put hot": (
+            PoolRule(
+                *("When it is cold, heat it.", 3, 10, 5, 3),
+                ("0f3a91c2d4e5b687", "77ab01c2d4e5b687"),
+                "by hand",
+            ),
+            PoolRule("Use a <b> | *c* for 2 caf\u00e9s.", 2.1),
+        ),
+        "look": (),
+    }
+    hash_then = (
+        "sha256:fbe3b07d4c80b2dcf93bac4553367adfce6dfaa046d3f35a95afcf4e420d4325"
+    )
+    assert pool_hash(found[0]) == hash_then
+
+
+@given(
+    st.sampled_from([JSON, MARKDOWN]),
+    st.integers(0, 600),
+    st.integers(0, 30),
+    st.text(max_size=8)
+    | st.sampled_from(["{", "]", "\n", "- **", "## ", "\\u0000", '"']),
+)
+def test_whatever_is_written_is_read_or_refused_with_its_line(text, start, cut, put):
+    text = text[:start] + put + text[start + cut :]
+    for read in (pool_from_json, pool_from_markdown):
+        try:
+            document = read(text)
+        except InputError as error:
+            assert re.match(r"line \d+: .*(expected|unknown)", str(error))
+        except StorageError as error:
+            assert str(error).startswith("version: expected 1, got ")
+        else:
+            assert pool_from_json(pool_to_json(document)) == document
+
+
+MODULES = ("located_json", "rule_documents", "rule_history", "rule_json")
+MODULES += ("rule_leaks", "rule_markdown")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_print_what_they_say(name):
+    result = doctest.testmod(importlib.import_module(f"jerp.storage.{name}"))
+    assert result.failed == 0 and result.attempted > 0

@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -253,3 +254,15 @@ def test_rules_of_the_start_bring_their_sources_and_notes():
     found = histories([*rows, edit(1, "EDIT", 2, "c.", (1,), source_tasks=("new",))])
     assert found["k", 2].sources == ("old", "new")
     assert found.notes == {("k", 1): "of run 1", ("k", 2): "of run 1"}
+
+
+def test_a_ledger_of_the_first_release_is_read():
+    rows = read_ledger(Path(__file__).parent / "version1" / "rules.jsonl")
+    assert [getattr(row, "op", "") for row in rows] == [
+        *("START", "ADD", "EDIT", "MERGE", "UPVOTE", "", "PRUNE"),
+    ]
+    assert rows[3].applied is False and rows[5].scores == {0: 1.0, 2: 3.1}
+    found = histories(rows)
+    assert found["put hot", 2].sources == ("0f3a91c2d4e5b687", "77ab01c2d4e5b687")
+    assert found["put hot", 2].episodes == ("0/3", "0/5")
+    assert found["put hot", 0].note == "by hand" and found["put hot", 0].ended.step == 3
