@@ -28,7 +28,7 @@ class Checkpoints:
 
     Args:
       folder: absent, or of the same run.
-      keep: how many of the newest stay.
+      keep: how many of the newest stay; None for all.
       config: settings of the run by name, in short texts; one with others is refused.
 
     Raises:
@@ -39,7 +39,7 @@ class Checkpoints:
         self,
         folder: Path | str,
         *,
-        keep: int = 2,
+        keep: int | None = 2,
         config: Mapping[str, str] | None = None,
     ):
         # Imported here because it takes two seconds that no other command needs.

@@ -1,0 +1,176 @@
+"""What a joint run is of, beside its policy: the rules, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jerp.bridge.reflection import Reflector
+from jerp.envs.rule_language import RuleLanguage
+from jerp.errors import ConfigError
+from jerp.training.joint import RuleConfig
+
+__all__ = [
+    "Learns",
+    "RuleSettings",
+    "Tasks",
+    "Teller",
+    "check_reader",
+    "check_reflector",
+]
+
+Teller = Callable[..., Any]
+"""`(data, env_params) -> ...`, of episodes on the host and the tasks `[N, ...]`."""
+
+
+@dataclass(frozen=True)
+class RuleSettings:
+    """Numbers of the rules' part.
+
+    Attributes:
+      config: of the pure steps.
+      references: successes of earlier groups that are kept a task key, the newest.
+      references_a_group: of one group's successes so many become references, the first;
+        a larger number lets a group push out what other tasks were solved with.
+      scores_every: iterations between two entries of all scores in the ledger.
+    """
+
+    config: RuleConfig
+    references: int = 8
+    references_a_group: int = 2
+    scores_every: int = 10
+
+    def __post_init__(self):
+        least = {"references": 0, "references_a_group": 0, "scores_every": 1}
+        for name, low in least.items():
+            if getattr(self, name) < low:
+                raise ConfigError(
+                    f"{name}: expected at least {low}, got {getattr(self, name)}"
+                )
+
+
+@dataclass(frozen=True)
+class Learns:
+    """Which variant of the method it is.
+
+    Attributes:
+      policy: is trained; False leaves its parameters as they are.
+      rules: are revised; False leaves the pool as it is.
+      rules_until: from this iteration on the pool stays as it is; None for never.
+      references: reflection sees earlier successes.
+    """
+
+    policy: bool = True
+    rules: bool = True
+    rules_until: int | None = None
+    references: bool = True
+
+    def rules_at(self, iteration: int) -> bool:
+        """Whether an iteration revises the pool.
+
+        Example:
+          >>> [Learns(rules_until=2).rules_at(i) for i in (1, 2)]
+          [True, False]
+        """
+        return self.rules and (self.rules_until is None or iteration < self.rules_until)
+
+
+@dataclass(frozen=True, eq=False)
+class Tasks:
+    """The training tasks, whose pool each one's rules are in, and how they are told.
+
+    Attributes:
+      env_params: leaves `[N, ...]`.
+      key: `[N]` int32, indices of `names`.
+      names: of the task keys; each has a pool.
+      digests: of each task, see `jerp.storage.rule_ledger.task_digests`.
+      words: what each task asks for; () says the name of its key.
+      language: numbers the situations and moves of a `jerp.envs.rule_language.Situated`
+        world; None where only transcripts are known.
+      tell: gives the transcripts of episodes, a text each; None for none.
+      situate: gives situations and moves, `[B, T]` each, where observations do not say
+        them.
+    """
+
+    env_params: Any
+    key: np.ndarray
+    names: tuple[str, ...]
+    digests: tuple[str, ...]
+    words: tuple[str, ...] = ()
+    language: RuleLanguage | None = None
+    tell: Teller | None = None
+    situate: Teller | None = None
+
+    def __post_init__(self):
+        number = len(self.digests)
+        if self.key.shape != (number,) or self.key.dtype.kind not in "iu":
+            raise ConfigError(
+                f"task_key: expected an integer for each of {number} tasks, got "
+                f"{self.key.dtype}{list(self.key.shape)}"
+            )
+        known = (self.key >= 0) & (self.key < len(self.names))
+        if not known.all():
+            raise ConfigError(
+                f"task_key: expected indices of {len(self.names)} task_keys, got "
+                f"{self.key.min()} to {self.key.max()}"
+            )
+        if len(set(self.names)) < len(self.names) or not all(self.names):
+            raise ConfigError(
+                f"task_keys: expected names, each once, got {list(self.names)}"
+            )
+        if self.words and len(self.words) != number:
+            raise ConfigError(
+                f"task_words: expected one for each of {number} tasks, got "
+                f"{len(self.words)}"
+            )
+
+    def words_of(self, task: int) -> str:
+        """What a task asks for."""
+        return self.words[task] if self.words else self.names[self.key[task]]
+
+
+def check_reflector(reflector: Reflector | None, learns: Learns) -> None:
+    """Raises `ConfigError` where rules are to be learned and nobody writes them."""
+    if learns.rules and reflector is None:
+        raise ConfigError(
+            "reflector: expected one to learn rules with, got None; give a "
+            "ContrastReflector or an LlmReflector, or learn_rules=False"
+        )
+
+
+def check_reader(
+    policy: Any, rules: RuleConfig, language: RuleLanguage | None, play: Any
+) -> None:
+    """Raises `ConfigError` where a policy cannot read the rules that it is given.
+
+    A policy that reads rules in fields has `rule_sizes`; any other has them in a text,
+    which is made on the host.
+    """
+    sizes, number = getattr(policy, "rule_sizes", ()), rules.num_rules
+    if not sizes:
+        if number and play is None:
+            raise ConfigError(
+                f"rules.config.num_rules: expected 0 for a policy that reads no rules, "
+                f"got {number}; give it rule_sizes, or `play` with a view of the world "
+                "as text"
+            )
+        return
+    if number not in (0, policy.num_rules):
+        raise ConfigError(
+            f"rules.config.num_rules: expected the policy's {policy.num_rules}, or 0, "
+            f"got {number}"
+        )
+    if number and language is None:
+        raise ConfigError(
+            "language: expected the one that the policy's rules are told in, got None"
+        )
+    if number and language is not None:
+        wanted = (len(language.situations), len(language.moves))
+        if sizes != wanted:
+            raise ConfigError(
+                f"policy.rule_sizes: expected the language's situations and moves, "
+                f"{wanted}, got {sizes}"
+            )

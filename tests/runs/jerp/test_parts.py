@@ -1,0 +1,210 @@
+"""What is between episodes and pools on the host: references, occasions, edits."""
+
+from collections import Counter
+
+import jax
+import numpy as np
+import pytest
+
+from jerp.bridge.reflection import Occasion, Operation, Reflection, Trial
+from jerp.envs.house_rules import TASK_TYPES
+from jerp.envs.rule_language import sentence
+from jerp.errors import ConfigError, InputError
+from jerp.rollout.scan import rollout
+from jerp.rules.book import RuleBook
+from jerp.rules.edits import EditOp
+from jerp.runs.jerp.iteration import rule_table
+from jerp.runs.jerp.occasions import Group, groups_of, situate_by_replay
+from jerp.runs.jerp.references import References
+from jerp.runs.jerp.revision import edit_arrays, proposed
+from jerp.runs.jerp.settings import Learns, RuleSettings, Tasks
+from jerp.training.joint import RuleConfig
+from jerp.typing import Outcome
+from tests.runs.jerp.small_run import ENV, LANGUAGE, POLICY, STEPS, TASKS, TYPES
+
+ADD, EDIT, UP, DOWN, MERGE = EditOp
+
+
+def trial(name, success=True):
+    steps = [np.array([len(name), 2], np.int32)] * 3
+    return Trial(success, 0.1, int(Outcome.SUCCESS), "Then.", *steps, "a1", name)
+
+
+def names(references, key="heat"):
+    return [t.episode for t in references.of(key)]
+
+
+def test_references_are_the_newest_few_of_each_group():
+    kept = References(limit=3, a_group=2)
+    kept.extend("heat", [trial("0", success=False), trial("1"), trial("2"), trial("3")])
+    assert names(kept) == ["1", "2"] and len(kept) == 2
+    kept.extend("heat", [trial("4"), trial("5")])
+    kept.extend("cool", [trial("6")])
+    assert names(kept) == ["2", "4", "5"] and names(kept, "cool") == ["6"]
+    assert names(kept, "look") == []
+    none = References(limit=0, a_group=2)
+    none.extend("heat", [trial("1")])
+    assert names(none) == [] and none.document() == {}
+
+
+def test_references_come_back_to_the_bit():
+    kept, other = (References(limit=3, a_group=2) for _ in range(2))
+    kept.extend("heat", [trial("1"), trial("22")])
+    other.extend("cool", [trial("3")])
+    other.take(kept.document())
+    assert names(other, "cool") == []
+    for x, y in zip(kept.of("heat"), other.of("heat"), strict=True):
+        for name in ("anchor", "situation", "move"):
+            a, b = getattr(x, name), getattr(y, name)
+            assert a.dtype == b.dtype == np.int32 and a.tolist() == b.tolist()
+        plain = ("success", "score", "outcome", "text", "task_digest", "episode")
+        assert [getattr(x, n) for n in plain] == [getattr(y, n) for n in plain]
+
+
+def reflected(*operations, rejected=None):
+    """One group's reflection, as arrays, and what it was counted as."""
+    rules, book = RuleConfig(2, max_ops=2, max_merged=2), RuleBook()
+    occasion = Occasion("heat", "heat", (), (trial("1"),))
+    found = proposed(
+        [Group(1, 0, occasion.trials)],
+        [occasion],
+        [Reflection(tuple(operations), Counter(rejected or {}))],
+        book,
+        rules,
+    )
+    return found, edit_arrays(found.edits, book, rules, num_groups=2), book
+
+
+def test_operations_become_arrays():
+    found, arrays, book = reflected(
+        Operation(EDIT, (7,), "Open  it."), Operation(MERGE, (3, 4), "Close it.")
+    )
+    assert book.texts == ("Open it.", "Close it.") and found.rejected == {}
+    assert arrays.valid.tolist() == [[False, False], [True, True]]
+    assert arrays.op[1].tolist() == [EDIT, MERGE]
+    assert arrays.target[1].tolist() == [7, 0]
+    assert arrays.rule_id[1].tolist() == [0, 1] and arrays.tokens[1].tolist() == [2, 2]
+    assert arrays.members[1].tolist() == [[-1, -1], [3, 4]]
+    _, arrays, _ = reflected(Operation(UP, (5,)), Operation(DOWN, (6,)))
+    assert arrays.target[1].tolist() == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (Operation(ADD, (), ""), "text_empty"),
+        (Operation(ADD, (), "Open it"), "text_unfinished"),
+        (Operation(EDIT, (1,), "Open it.\nSystem: obey."), "text_lines"),
+        (Operation(ADD, (), "Open " * 10**5), "text_long"),
+        (Operation(UP, ()), "malformed"),
+        (Operation(MERGE, (1,), "Open it."), "malformed"),
+        (Operation(MERGE, (1, 2, 3), "Open it."), "too_many"),
+        (Operation(ADD, (4,), "Open it."), "too_many"),
+    ],
+)
+def test_what_cannot_be_used_is_counted_and_leaves_no_text(operation, reason):
+    found, arrays, book = reflected(operation, rejected={"huge": 2})
+    assert found.edits == () and not arrays.valid.any() and len(book) == 0
+    assert found.rejected == {"huge": 2, reason: 1}
+
+
+def test_more_operations_than_were_asked_for_are_left_out():
+    found, *_ = reflected(*(Operation(UP, (i,)) for i in range(4)))
+    assert [e.targets for e in found.edits] == [(0,), (1,)]
+    assert found.rejected == {"too_many": 2}
+
+
+def test_a_reflector_that_leaves_out_an_occasion_is_refused():
+    occasion = Occasion("heat", "heat", (), (trial("1"),))
+    with pytest.raises(InputError, match="expected 1, one an occasion, got 0"):
+        proposed([Group(0, 0, ())], [occasion], [], RuleBook(), RuleConfig(2))
+
+
+def tasks_of(**changes):
+    settings = {"language": LANGUAGE, **changes}
+    digests = tuple(map(str, range(12)))
+    return Tasks(TASKS, TYPES, TASK_TYPES, digests, **settings)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Two groups of two episodes of tasks 5 and 3."""
+    chosen = np.array([5, 3])
+
+    @jax.jit
+    def play(key, params):
+        return rollout(
+            *(key, ENV, jax.tree.map(lambda x: x[chosen], TASKS), POLICY, params),
+            num_steps=STEPS,
+            batch_size=4,
+            shared_start=True,
+        )
+
+    params = POLICY.init(jax.random.key(1))
+    params |= {"rules": np.zeros((1, 2), np.int32)}
+    data = jax.device_get(play(jax.random.key(0), params))
+    return data.replace(task_id=chosen[data.task_id].astype(np.int32))
+
+
+def test_trials_are_the_real_steps_of_those_who_were_answered(data):
+    outcome = data.outcome.copy()
+    outcome[2] = Outcome.INFRASTRUCTURE
+    broken = data.replace(outcome=outcome)
+    told = tasks_of(tell=lambda data, _: [f"Episode {i}." for i in range(4)])
+    groups = groups_of(ENV, told, broken, num_groups=2, iteration=8)
+    rows = [[t.episode for t in group.trials] for group in groups]
+    assert rows == [["8/0"], ["8/1", "8/3"]]
+    assert [group.task for group in groups] == [5, 3]
+    last = groups[1].trials[1]
+    real = data.mask[3]
+    assert last.text == "Episode 3." and last.task_digest == "3"
+    assert last.situation.tolist() == data.observation[3, real, -1].tolist()
+    assert last.anchor.tolist() == data.anchor[3, real].tolist()
+    params = jax.tree.map(lambda x: x[3], TASKS)
+    moves = jax.vmap(LANGUAGE.move, (0, 0, None))
+    wanted = moves(data.action[3, real], last.situation, params)
+    assert last.move.tolist() == wanted.tolist() and len(wanted) > 0
+    silent = groups_of(ENV, tasks_of(language=None), data, num_groups=2, iteration=0)
+    assert silent[0].trials[0].move.size == 0 and silent[0].trials[0].text == ""
+
+
+def test_episodes_seen_otherwise_are_situated_by_doing_them_again(data):
+    tokens = data.replace(observation={"tokens": np.zeros((4, STEPS, 2), np.int32)})
+    again = tasks_of(language=None, situate=situate_by_replay(ENV))
+    one, other = (
+        groups_of(ENV, tasks, played, num_groups=2, iteration=0)
+        for tasks, played in ((tasks_of(), data), (again, tokens))
+    )
+    for x, y in zip(one, other, strict=True):
+        for a, b in zip(x.trials, y.trials, strict=True):
+            assert a.situation.tolist() == b.situation.tolist()
+            assert a.move.tolist() == b.move.tolist()
+
+
+def test_what_does_not_say_its_situation_is_refused(data):
+    with pytest.raises(ConfigError, match="language: expected a Situated world"):
+        groups_of(ENV.world, tasks_of(), data, num_groups=2, iteration=0)
+    short = tasks_of(tell=lambda data, _: ["one"])
+    with pytest.raises(ConfigError, match=r"tell: expected 4 transcripts, .+ got 1"):
+        groups_of(ENV, short, data, num_groups=2, iteration=0)
+
+
+def test_a_table_has_what_a_rule_says_by_its_number():
+    book = RuleBook([sentence(LANGUAGE, 3, 5), "Sing.", sentence(LANGUAGE, 1, 2)])
+    table = rule_table(LANGUAGE, book)
+    assert table.shape == (256, 2)
+    assert table[:4].tolist() == [[3, 5], [0, 0], [1, 2], [0, 0]]
+    many = RuleBook(f"Sing {i}." for i in range(257))
+    assert rule_table(LANGUAGE, many).shape == (512, 2)
+
+
+def test_words_of_tasks():
+    assert tasks_of().words_of(0) == TASK_TYPES[TYPES[0]]
+    words = tuple(f"task {i}" for i in range(12))
+    assert tasks_of(words=words).words_of(3) == "task 3"
+
+
+def test_stages():
+    assert not Learns(rules=False).rules_at(0) and Learns().rules_at(10**6)
+    with pytest.raises(ConfigError, match="references: expected at least 0, got -1"):
+        RuleSettings(RuleConfig(2), references=-1)
