@@ -129,6 +129,8 @@ class RulesImport:
             raise ConfigError(
                 f"--out: expected a name that ends with .json, got {self.out}"
             )
+        if self.capacity is not None and self.capacity < 1:
+            raise ConfigError(f"--capacity: expected at least 1, got {self.capacity}")
         check_no_run(self.out, "import to")
         document = read_pool(self.file, capacity=self.capacity)
         _check_free(self.out, self.force)

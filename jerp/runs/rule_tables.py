@@ -36,7 +36,7 @@ def pool_table(found: FoundPool, *, task: str | None = None) -> RenderableType:
     leaked = _leaks(found)
     columns = ["score", "uses", "wins", "born", "sources", "rule"]
     columns = ["task", *columns] if task is None else columns
-    table = _table(*(columns if not leaked else [*columns[:-1], "leak", "rule"]))
+    table = _table(*(columns if not leaked else [*columns[:-1], "evaluated", "rule"]))
     for key in keys:
         for rule in found.document.pools[key]:
             cells = [number(rule.score), str(rule.uses), str(rule.wins)]
@@ -97,9 +97,8 @@ def difference_table(before: PoolDocument, after: PoolDocument) -> Group | None:
     for key in dict.fromkeys([*before.task_keys, *after.task_keys]):
         old = {rule.text: rule for rule in before.pools.get(key, ())}
         new = {rule.text: rule for rule in after.pools.get(key, ())}
-        for name, pools in (("added", after.pools), ("removed", before.pools)):
-            other = before.pools if pools is after.pools else after.pools
-            if key in pools and key not in other and not pools[key]:
+        for name, one, other in (("added", after, before), ("removed", before, after)):
+            if one.pools.get(key) == () and key not in other.pools:
                 counts[name] += 1
                 table.add_row(name, printable(key), "", "", "(a key without rules)")
         for text in dict.fromkeys([*old, *new]):
@@ -155,11 +154,12 @@ def _leaks(found: FoundPool) -> dict[tuple[str, str], Leak]:
 
 
 def _flag(leak: Leak | None) -> str:
+    """How many evaluated tasks a rule knows of, and in what way."""
     if leak is None:
         return ""
     if leak.sources:
-        return f"learned from {counted(len(leak.sources), 'evaluated task')}"
-    return f"votes of {counted(len(leak.voters), 'evaluated task')}"
+        return f"learned from {len(leak.sources)}"
+    return f"votes of {len(leak.voters)}"
 
 
 def _leak_line(found: FoundPool, leaked: dict[tuple[str, str], Leak]) -> str:
@@ -183,7 +183,8 @@ def _history(
     if rule is None and history.ended is not None:
         state = f"gone at step {history.ended.step} ({history.ended.op})"
     flag = _flag(leaked.get((history.task_key, history.text)))
-    head = f"{history.rule}  {history.text}  {state}" + (f"  {flag}" if flag else "")
+    flag = f"  {flag} of the evaluated tasks" if flag else ""
+    head = f"{history.rule}  {history.text}  {state}{flag}"
     yield Text.assemble((printable(head).plain, "bold"))
     for edit in history.writings:
         yield printable(f"    step {edit.step} {edit.op}: {edit.text}{_origin(edit)}")
@@ -213,5 +214,6 @@ def _table(*columns: str) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in columns:
         right = name in ("score", "uses", "wins", "born", "sources")
-        table.add_column(name, justify="right" if right else "left")
+        wraps = name in ("task", "rule")
+        table.add_column(name, justify="right" if right else "left", no_wrap=not wraps)
     return table

@@ -95,13 +95,13 @@ def test_leaks_are_flagged_of_a_file_and_of_a_run(file, run, tmp_path, capsys):
     digests = tmp_path / "digests.txt"
     digests.write_text("t1\nt9\nt8\n")
     page = said(capsys, "show", file, "--evaluated", digests)
-    assert "learned from 1 evaluated task " in page and "votes of" not in page
+    assert "learned from 1 " in page and "votes of" not in page
     assert "learned from them: 1; rules that only had their votes: 0" in page
-    assert "leak" not in said(capsys, "show", run)
+    assert "evaluated" not in said(capsys, "show", run)
     (run / "evaluated.txt").write_text(digests.read_text())
     page = said(capsys, "show", run)
     assert "evaluated tasks: 3; rules learned from them: 1" in page
-    assert "votes of 1 evaluated task " in page and "their votes: 1" in page
+    assert "votes of 1 " in page and "their votes: 1" in page
 
 
 def test_a_history_runs_through_what_a_rule_was_made_of(run, capsys):
@@ -119,7 +119,7 @@ def test_a_history_runs_through_what_a_rule_was_made_of(run, capsys):
         "    scores by step: 1:2 3:2.5\n"
         "0  Heat it.  gone\n"
         "    step 0 ADD: Heat it. (by r; from tasks t0)\n"
-        "4  Gone.  gone at step 3 (PRUNE)  learned from 1 evaluated task\n"
+        "4  Gone.  gone at step 3 (PRUNE)  learned from 1 of the evaluated tasks\n"
         "    step 2 ADD: Gone. (from tasks t3)\n"
     )
     assert "in episodes 0/3" in said(capsys, "show", run, "--history")
@@ -150,6 +150,10 @@ def test_a_history_runs_through_what_a_rule_was_made_of(run, capsys):
         (
             ["import", "pool.json", "--out", "new.json", "--capacity", "1"],
             "pool.json: task key 'put hot': expected at most 1 rules, the capacity, g",
+        ),
+        (
+            ["import", "pool.json", "--out", "new.json", "--capacity", "0"],
+            "--capacity: expected at least 1, got 0",
         ),
         (["export", "pool.json", "new.txt"], "ends with .json or .md"),
         (["export", "pool.json", "bad.md"], "bad.md: it is there already; --force"),
