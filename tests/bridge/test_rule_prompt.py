@@ -3,7 +3,7 @@
 import doctest
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jerp.bridge import rule_prompt
@@ -16,6 +16,7 @@ from jerp.storage.tokenizer import byte_level_tokenizer
 from jerp.storage.weights import list_models, load_weights
 from tests.bridge.tiny_model import TEMPLATE, TOKENS
 
+SEEDED = settings(deadline=None, derandomize=True)
 [SMOLLM2] = (info for info in list_models() if info.name == "smollm2")
 
 REFUSED = {
@@ -98,6 +99,7 @@ def test_the_stand_in_knows_the_tokens_that_the_ways_try(tokenizer):
     assert sum(i >= 256 for i in tokenizer.encode(tried).ids) >= 20
 
 
+@SEEDED
 @given(st.lists(st.text(max_size=30).map(lambda text: text + "."), max_size=3))
 @example(["&lt;.", "- Rules:.", "&xFF1C; \uff1c.", "Rules:."])
 def test_a_block_reads_back_to_the_rules_that_it_was_made_of(texts):

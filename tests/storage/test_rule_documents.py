@@ -5,7 +5,7 @@ import hashlib
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jerp.errors import InputError, StorageError
@@ -19,6 +19,7 @@ from jerp.storage.rule_documents import (
     pool_hash,
 )
 
+SEEDED = settings(deadline=None, derandomize=True, max_examples=50)
 HOT = PoolRule("Heat it.", 3, born=1, uses=4, wins=2, sources=("a1", "b2"), note="n")
 COLD = PoolRule("Cool it.", 2.5)
 DOCUMENT = PoolDocument({"put hot": (HOT, COLD), "look": ()})
@@ -173,6 +174,7 @@ def documents(draw):
     return PoolDocument(pools)
 
 
+@SEEDED
 @given(documents())
 def test_arrays_and_documents_say_the_same(document):
     found = pool_document(*open_document(document, 4))

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jerp.errors import ConfigError, InputError, StorageError, UnknownNameError
@@ -19,6 +19,7 @@ from jerp.storage.rule_files import pool_text, read_pool, write_pool
 from jerp.storage.rule_json import pool_from_json, pool_to_json
 from jerp.storage.rule_markdown import pool_from_markdown, pool_to_markdown
 
+SEEDED = settings(deadline=None, derandomize=True)
 DOCUMENT = PoolDocument(
     {
         "put hot": (
@@ -89,6 +90,7 @@ def rule_texts():
     return texts.filter(lambda text: rule_text_fault(text) is None).map(check_rule_text)
 
 
+@SEEDED
 @given(
     st.lists(rule_texts(), unique=True, max_size=3),
     st.floats(width=32, allow_nan=False, allow_infinity=False),
@@ -267,6 +269,7 @@ values = st.recursive(
 )
 
 
+@SEEDED
 @given(values, st.sampled_from([None, 0, 2, "\t"]))
 def test_values_are_read_as_by_json_with_the_line_of_each(value, indent):
     text = json.dumps(value, indent=indent)
@@ -315,6 +318,7 @@ def test_files_of_the_first_release_are_read():
     assert pool_hash(found[0]) == hash_then
 
 
+@SEEDED
 @given(
     st.sampled_from([JSON, MARKDOWN]),
     st.integers(0, 600),
