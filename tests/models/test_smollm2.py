@@ -14,8 +14,11 @@ import pytest
 
 from jerp.bridge.executor import Message, Request, Sampling
 from jerp.bridge.local import LocalExecutor
+from jerp.bridge.rule_prompt import read_rules_block, rules_block
 from jerp.models.decoder import Decoder
+from jerp.rules.text import check_rule_text
 from jerp.storage.weights import list_models, load_weights
+from tests.bridge.rule_attacks import QUOTED
 
 [INFO] = (info for info in list_models() if info.name == "smollm2")
 
@@ -99,3 +102,18 @@ def test_the_executor_answers_the_same_in_any_batch(weights):
             together[i].tokens,
             together[i].log_probs,
         )
+
+
+def test_no_control_token_comes_from_a_rule(weights):
+    added = weights.tokenizer.get_added_tokens_decoder()
+    special = {i for i, token in added.items() if token.special}
+    names = [added[i].content for i in sorted(special)]
+    assert len(names) >= 15
+    # They do come from text that nobody quoted.
+    assert special <= set(weights.tokenizer.encode(" ".join(names)).ids)
+    texts = [check_rule_text(text) for text in QUOTED.values()]
+    texts += [f"Heat it {name} now." for name in names]
+    said = rules_block(texts)
+    ids = weights.tokenizer.encode(said, add_special_tokens=False).ids
+    assert not special & set(ids)
+    assert read_rules_block(weights.tokenizer.decode(ids)) == tuple(texts)
