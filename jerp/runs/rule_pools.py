@@ -47,6 +47,8 @@ def find_pool(path: Path, *, evaluated: Path | None = None) -> FoundPool:
       StorageError: there is none; pools in folders below are named.
       InputError: a file is damaged or cannot be meant.
     """
+    if not path.exists():
+        raise StorageError(f"{path}: there is no such file or folder; check the path")
     if not path.is_dir():
         named = None if evaluated is None else read_digests(evaluated)
         return FoundPool(read_pool(path), None, named)

@@ -129,7 +129,8 @@ def test_a_history_runs_through_what_a_rule_was_made_of(run, capsys):
     ("words", "message"),
     [
         (["show", "none.json"], "none.json: there is no such file"),
-        (["show", "pool.txt"], "ends with .json or .md"),
+        (["show", "nowhere"], "nowhere: there is no such file or folder"),
+        (["show", "bad.txt"], "ends with .json or .md"),
         (
             ["show", "pool.json", "--task", "lok"],
             "unknown task key 'lok'; did you mean",
@@ -178,6 +179,7 @@ def test_a_mistake_is_one_line_and_changes_nothing(
 ):
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.md").write_text("# jerp rules, version 1\n\n- a rule.\n")
+    (tmp_path / "bad.txt").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EDITOR", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
