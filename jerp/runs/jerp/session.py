@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 
 from jerp.rules.book import RuleBook
 from jerp.runs.jerp.learner import Learner
@@ -114,7 +118,7 @@ def open_session(
     kept = learner.settings
     references = References(limit=kept.references, a_group=kept.references_a_group)
     memory = Memory(book, references, names, found)
-    state, done = JointState(train, pool), checkpoints.latest or 0
+    state, done = _placed(JointState(train, pool)), checkpoints.latest or 0
     # A file of the start pool may name fewer task keys than the run has.
     begun = {"pool_hash": found, "pool_hash_before": pool_hash(start)}
     document = {**begun, "ledger_rows": None}
@@ -131,3 +135,15 @@ def open_session(
     session = Session(learner, checkpoints, log, ledger, memory, state, done)
     write_pool(folder / POOL, session.document)
     return session
+
+
+def _placed(state: JointState) -> JointState:
+    """On the devices where it is, by intention, as what is restored.
+
+    Otherwise the programs of a run that goes on would all be compiled again.
+    """
+
+    def place(x: Any) -> Any:
+        return jax.device_put(x, x.sharding)
+
+    return jax.tree.map(place, jax.tree.map(jnp.asarray, state))

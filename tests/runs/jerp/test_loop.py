@@ -10,6 +10,7 @@ import pytest
 from jerp.envs.house_rules import TASK_TYPES
 from jerp.errors import ConfigError, InputError, StorageError, TrainingError
 from jerp.rollout.scan import rollout
+from jerp.runs.jerp import iteration
 from jerp.runs.jerp.settings import RuleSettings
 from jerp.runs.policy.training import train_policy
 from jerp.storage.metrics import read_metrics
@@ -57,6 +58,16 @@ def test_k_and_resume_is_n_to_the_bit(whole, tmp_path):
     assert bits(again.state) == bits(trained.state)
     with pytest.raises(ConfigError, match=r"iterations: expected at least 4, .* got 2"):
         run(tmp_path, 2)
+
+
+def test_going_on_compiles_nothing(whole, tmp_path):
+    """What is restored lies where what was begun did."""
+    del whole
+    programs = (iteration._compiled, iteration.revise, iteration.working_sets)
+    before = [program._cache_size() for program in programs]
+    for iterations in (1, 2, 3):
+        run(tmp_path, iterations)
+    assert [program._cache_size() for program in programs] == before
 
 
 def test_the_run_says_what_became_of_the_rules(whole):
