@@ -15,7 +15,7 @@ from jerp.bridge.executor import Message
 from jerp.bridge.reflection import MAX_OPERATIONS, Occasion, Trial, judged
 from jerp.rules.text import quoted
 
-__all__ = ["CUT", "MIN_PROMPT", "ReflectionPrompt", "reflection_prompt"]
+__all__ = ["CUT", "MIN_PROMPT", "ReflectionPrompt", "record_of", "reflection_prompt"]
 
 CUT = "[...]"
 """Stands where the middle of a text is missing."""
@@ -124,6 +124,11 @@ def _fitting(trials: Sequence[Trial], room: int) -> tuple[list[str], int]:
         num_cut += cut
         room -= len(records[index])
     return records, num_cut
+
+
+def record_of(text: str, size: int) -> tuple[str, bool]:
+    """A text as a record of about `size` characters, and whether some is missing."""
+    return _shortened_record(_barred(text), size)
 
 
 def _shortened_record(record: str, size: int) -> tuple[str, bool]:

@@ -37,7 +37,7 @@ from jerp.rollout.scan import batched
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key, Outcome, PolicyFn
 
-__all__ = ["Replay", "play_worlds"]
+__all__ = ["Replay", "play_worlds", "texts_of_rules"]
 
 BUCKET = 16
 """Texts of a batch are padded to this times a power of two: few shapes to compile."""
@@ -109,10 +109,12 @@ def play_worlds(
     )
     actor = batched(policy)
     rules = working_sets_of(seat, env_params, working_set)
-    shown = _Shown(
-        view, jax.device_get(seat.tasks), _texts_of(rules, rule_texts, view=view)
-    )
-    begun = begun_memory(actor, params, batch_size, rules if view is None else None)
+    # Who is shown texts is not given numbers.
+    given, texts = rules, None
+    if rules is not None and view is not None:
+        given, texts = None, texts_of_rules(rules, rule_texts)
+    shown = _Shown(view, jax.device_get(seat.tasks), texts)
+    begun = begun_memory(actor, params, batch_size, given)
     # Copied, because it is consumed: it may be arrays of the caller's parameters.
     memory = jax.tree.map(jnp.copy, begun)
     records: list[StepRecord] = []
@@ -140,35 +142,42 @@ def play_worlds(
     return jax.device_get(_finish(seat, record, last, working_set=rules))
 
 
-def _texts_of(
-    rules: Array | None,
-    texts: Sequence[str] | None,
-    *,
-    view: TextView | None,
-) -> list[list[str]] | None:
-    """Of `B` working sets, for a view."""
-    if rules is None or view is None:
-        return None
+def texts_of_rules(
+    working_set: Array, texts: Sequence[str] | None
+) -> tuple[tuple[str, ...], ...]:
+    """The texts of `B` working sets `[B, R]`, best first.
+
+    Args:
+      working_set: rule ids, -1 for none.
+      texts: by rule id.
+
+    Raises:
+      ConfigError: no texts.
+      InputError: a rule without one.
+    """
     if texts is None:
         raise ConfigError(
-            "rule_texts: expected the texts of the rules in `working_set`, which the "
-            "view shows, got None"
+            "rule_texts: expected the texts of the rules in `working_set`, which are "
+            "to be read, got None"
         )
-    ids = np.asarray(rules)
+    ids = np.asarray(working_set)
     if ids.size and ids.max() >= len(texts):
         raise InputError(
             f"rule_texts: expected a text for every rule in `working_set`, got "
             f"{len(texts)} and rule {ids.max()}"
         )
     rows: list[list[int]] = ids.tolist()
-    return [[texts[rule] for rule in row if rule >= 0] for row in rows]
+    return tuple(tuple(texts[rule] for rule in row if rule >= 0) for row in rows)
 
 
 class _Shown:
     """What the policy is shown of worlds, which say by themselves, or in words."""
 
     def __init__(
-        self, view: TextView | None, tasks: Any, rules: list[list[str]] | None
+        self,
+        view: TextView | None,
+        tasks: Any,
+        rules: Sequence[Sequence[str]] | None,
     ):
         self.view, self.tasks, self.rules = view, tasks, rules
         self.actions = None if view is None else view.actions(tasks)

@@ -28,7 +28,7 @@ from jerp.envs.base import WorldText
 from jerp.errors import ConfigError, InputError
 from jerp.trajectory import Trajectory
 
-__all__ = ["TextView"]
+__all__ = ["TextView", "rows_of"]
 
 PROMPT = "\n>"
 """Between what is seen and what is done."""
@@ -92,7 +92,7 @@ class TextView:
         Raises:
           ConfigError: an action that is too long.
         """
-        rows = [self._actions_of(task) for task in _rows(tasks)]
+        rows = [self._actions_of(task) for task in rows_of(tasks)]
         return np.stack(rows)
 
     def observations(
@@ -112,8 +112,8 @@ class TextView:
           rules: texts of `B` working sets, best first; they come before what is asked,
             and so at first alone.
         """
-        found = np.zeros((len(_rows(tasks)), self.num_observation_tokens), np.int32)
-        pairs = zip(_rows(states), _rows(tasks), strict=True)
+        found = np.zeros((len(rows_of(tasks)), self.num_observation_tokens), np.int32)
+        pairs = zip(rows_of(states), rows_of(tasks), strict=True)
         for row, (state, task) in enumerate(pairs):
             said, before = self.text.observation(state, task), ""
             if first:
@@ -157,7 +157,7 @@ class TextView:
             for action in map(int, np.flatnonzero(legal[row])):
                 other = numbers.setdefault(actions[row, action].tobytes(), action)
                 if other != action:
-                    said = self.text.action(action, _rows(tasks)[row])
+                    said = self.text.action(action, rows_of(tasks)[row])
                     raise ConfigError(
                         f"text: expected every action in other words, got {said!r} "
                         f"for {other} and {action}"
@@ -202,7 +202,7 @@ class TextView:
         return self._known[text]
 
 
-def _rows(tree: Any) -> Sequence[Any]:
+def rows_of(tree: Any) -> Sequence[Any]:
     """A tree of `[B, ...]` as `B` trees."""
     leaves, structure = jax.tree.flatten(tree)
     leaves = [np.asarray(leaf) for leaf in leaves]
