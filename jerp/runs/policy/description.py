@@ -71,7 +71,11 @@ def run_description(
 
 
 def described(name: str, value: Any) -> dict[str, str]:
-    """A setting by its path, and those inside it by theirs."""
+    """A setting by its path, and those inside it by theirs.
+
+    An executor is what its fingerprint says, whatever it counts; of a dataclass those
+    fields count that make it equal to another.
+    """
     if isinstance(value, partial):
         given = {**dict(enumerate(value.args)), **value.keywords}
         return described(name, value.func) | {
@@ -79,8 +83,11 @@ def described(name: str, value: Any) -> dict[str, str]:
             for argument, setting in given.items()
             for path, text in described(f"{name}/{argument}", setting).items()
         }
+    if isinstance(fingerprint := getattr(value, "fingerprint", None), str):
+        return {name: _short(fingerprint)}
     if is_dataclass(value) and not isinstance(value, type):
-        inside = {field.name: getattr(value, field.name) for field in fields(value)}
+        compared = [field.name for field in fields(value) if field.compare]
+        inside = {field: getattr(value, field) for field in compared}
     elif _says_its_address(value):
         inside = {k: v for k, v in vars(value).items() if not k.startswith("_")}
     else:

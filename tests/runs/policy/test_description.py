@@ -1,15 +1,17 @@
 """What runs say of themselves: the same if they do the same, else by field."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jerp.bridge.llm_reflector import LlmReflector
+from jerp.bridge.scripted import ScriptedExecutor
 from jerp.envs.probes import probe_params
 from jerp.models.token_policy import token_policy
-from jerp.runs.policy.description import run_description
+from jerp.runs.policy.description import described, run_description
 from jerp.runs.policy.groups import PolicyTask
 from jerp.training.group_settings import GroupConfig, GroupHyper
 from tests.training.cue_world import POLICY, STEPS, CueWorld
@@ -85,3 +87,21 @@ def test_what_is_beside_a_run_belongs_to_it():
     assert changed(play=played) == {"play"}
     settings = [said(play=partial(played, view=view)) for view in ("wide", "narrow")]
     assert settings[0]["play/view"] == "'wide'" != settings[1]["play/view"]
+
+
+def test_what_is_counted_along_the_way_is_not_what_a_run_is_of():
+    executor = ScriptedExecutor(lambda request: "", name="first")
+    before = described("reflector", LlmReflector(executor))
+    executor.calls += 1
+    assert described("reflector", LlmReflector(executor)) == before
+    assert before["reflector/executor"] == "scripted:first"
+    other = LlmReflector(ScriptedExecutor(lambda request: "", name="other"))
+    assert described("reflector", other) != before
+
+    @dataclass(frozen=True)
+    class Counting:
+        rate: float
+        calls: int = field(default=0, compare=False)
+
+    assert described("play", Counting(0.5, 3)) == described("play", Counting(0.5))
+    assert described("play", Counting(0.5)) != described("play", Counting(0.6))
