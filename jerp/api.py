@@ -107,7 +107,7 @@ from jerp.rules.absorption import (
 )
 from jerp.rules.edits import EditCounts, EditOp, RuleEdits, apply_edits
 from jerp.rules.pool import RulePool, check_pool, init_pool, prune, record_use
-from jerp.rules.selection import select_similar, select_top
+from jerp.rules.selection import leave_out, select_similar, select_top
 from jerp.trajectory import Trajectory, check_trajectory
 from jerp.typing import Outcome
 
@@ -187,6 +187,7 @@ __all__ = [
     "interquartile_mean",
     "kl_estimate",
     "lambda_returns",
+    "leave_out",
     "marginal_horizon",
     "marginal_k",
     "masked_log_softmax",

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jerp.envs.base import Observation, RuleLanguage, TimeStep, World
+from jerp.envs.base import Observation, RuleLanguage, TimeStep, View, World
 from jerp.typing import Array, Key
 
 __all__ = ["Situated", "read_sentence", "sentence"]
@@ -72,11 +72,30 @@ class Situated:
     world: World
     language: RuleLanguage
 
-    def __getattr__(self, name: str) -> Any:
-        """Whatever is not changed is the world's, such as its horizon."""
-        if name.startswith("__") or name == "world":
-            raise AttributeError(name)
-        return getattr(self.world, name)
+    @property
+    def num_actions(self) -> int:
+        """A, of the world."""
+        return self.world.num_actions
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The world's."""
+        return self.world.vocabulary
+
+    @property
+    def num_observation_tokens(self) -> int:
+        """The world's."""
+        return self.world.num_observation_tokens
+
+    @property
+    def num_action_tokens(self) -> int:
+        """The world's."""
+        return self.world.num_action_tokens
+
+    @property
+    def observation(self) -> View:
+        """The world's."""
+        return self.world.observation
 
     @property
     def field_sizes(self) -> tuple[int, ...]:
@@ -98,6 +117,22 @@ class Situated:
         seen = self.world.observe(state, params)
         situation = self.language.situation(state, params)
         return seen.replace(fields=jnp.append(seen.fields, situation))
+
+    def admissible(self, state: Any, params: Any) -> Array:
+        """The world's."""
+        return self.world.admissible(state, params)
+
+    def anchor(self, state: Any, params: Any) -> Array:
+        """The world's: a situation is told by the state."""
+        return self.world.anchor(state, params)
+
+    def action_tokens(self, params: Any) -> Array:
+        """The world's."""
+        return self.world.action_tokens(params)
+
+    def oracle(self, state: Any, params: Any) -> Array:
+        """The world's."""
+        return self.world.oracle(state, params)
 
     def moves(self, action: Array, fields: Array, params: Any) -> Array:
         """`[B, T]` int32, the moves of actions `[B, T]` that fields `[B, T, F]` show.

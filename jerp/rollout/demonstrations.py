@@ -18,21 +18,29 @@ from jerp.rollout.scan import rollout
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, ArrayLike, Key
 
-__all__ = ["demonstrations"]
+__all__ = ["WithOracle", "demonstrations", "noisy_oracle"]
 
 
 @dataclass(frozen=True)
-class _WithOracle:
-    """A world that shows its oracle's action beside every observation."""
+class WithOracle:
+    """A world that shows its oracle's action beside every observation.
+
+    Observations are a dict of what is `seen` and the `oracle`'s action.
+
+    Attributes:
+      env: what is played.
+    """
 
     env: World
 
     def reset(self, key: Key, params: Any) -> tuple[Any, TimeStep]:
+        """Starts an episode. Consumes `key`."""
         return self._shown(self.env.reset(key, params), params)
 
     def step(
         self, key: Key, state: Any, action: Array, params: Any
     ) -> tuple[Any, TimeStep]:
+        """Plays `action`. Consumes `key`."""
         return self._shown(self.env.step(key, state, action, params), params)
 
     def _shown(self, after: tuple[Any, TimeStep], params: Any) -> tuple[Any, TimeStep]:
@@ -73,9 +81,9 @@ def demonstrations(
     noise = jnp.asarray(noise, jnp.float32) + check_settings(noise=in_range)
     data = rollout(
         key,
-        _WithOracle(env),
+        WithOracle(env),
         env_params,
-        _noisy,
+        noisy_oracle,
         noise,
         num_steps=num_steps,
         batch_size=batch_size,
@@ -87,7 +95,10 @@ def demonstrations(
     )
 
 
-def _noisy(noise: Array, key: Key, shown: Any, legal: Array) -> tuple[Array, Array]:
+def noisy_oracle(
+    noise: Array, key: Key, shown: Any, legal: Array
+) -> tuple[Array, Array]:
+    """A `jerp.typing.PolicyFn` of `WithOracle`, whose parameters are the noise."""
     number = jnp.maximum(jnp.sum(legal), 1)
     chosen = jnp.arange(legal.shape[0]) == shown["oracle"]
     share = (1 - noise) * chosen + noise * legal / number

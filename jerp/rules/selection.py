@@ -27,9 +27,9 @@ from jerp.rules.pool import (
     order_of,
     rows_of,
 )
-from jerp.typing import Array, ArrayLike
+from jerp.typing import Array, ArrayLike, Key
 
-__all__ = ["select_similar", "select_top"]
+__all__ = ["leave_out", "select_similar", "select_top"]
 
 
 def select_top(
@@ -210,3 +210,41 @@ def _unit(x: Array) -> Array:
     x = lax.optimization_barrier(x / jnp.where(largest > 0, largest, 1))
     norm = jnp.sqrt(jnp.sum(jnp.square(x), axis=-1, keepdims=True))
     return x / jnp.where(norm > 0, norm, 1)
+
+
+def leave_out(key: Key, working_set: ArrayLike, *, rate: ArrayLike) -> Array:
+    """Leaves every rule out of every working set with the same chance.
+
+    As dropout does with inputs: a policy that is trained with what is left has to do
+    without each of its rules now and then, and so makes them its own.
+
+    Args:
+      key: consumed.
+      working_set: `[B, R]` int32 rule ids, -1 for none.
+      rate: in [0, 1]; 0 leaves out nothing.
+
+    Returns:
+      `[B, R]` int32, -1 where a rule was left out; the others keep their places.
+
+    Raises:
+      ShapeError: other axes or types.
+      InputError: a rate beyond [0, 1], where Python can see it; under jit such a rate
+        leaves out all or nothing.
+
+    Deviations: the paper always shows the rules that it selects.
+
+    Reference: Srivastava et al., "Dropout: a simple way to prevent neural networks from
+      overfitting", 2014, for the idea.
+
+    Example:
+      >>> shown = jnp.array([[4, 2, -1]])
+      >>> leave_out(jax.random.key(0), shown, rate=0.0).tolist()
+      [[4, 2, -1]]
+      >>> leave_out(jax.random.key(0), shown, rate=1.0).tolist()
+      [[-1, -1, -1]]
+    """
+    working_set = jnp.asarray(working_set)
+    check_axes(working_set=(working_set, "B R", int))
+    check_settings(rate=(rate, lambda v: (v >= 0) & (v <= 1), "in [0, 1]"))
+    stays = jax.random.uniform(key, working_set.shape) >= rate
+    return jnp.where(stays, working_set, jnp.int32(-1))

@@ -53,6 +53,8 @@ class RuleConfig:
 
     Attributes:
       num_rules: R, rules in a prompt; 0 for a policy that reads none.
+      rule_dropout: chance of a rule to be left out of an episode group's prompts, see
+        `jerp.rules.selection.leave_out`; the paper leaves out none.
       capacity: rules that a pool is meant to hold.
       slack: so many more make it full: a reflector is told, and a DOWNVOTE costs
         `full_downvote`. More than that never stay.
@@ -67,6 +69,7 @@ class RuleConfig:
     """
 
     num_rules: int
+    rule_dropout: float = 0.0
     capacity: int = 20
     slack: int = 5
     max_ops: int = 4
@@ -94,6 +97,10 @@ class RuleConfig:
                 raise ConfigError(
                     f"{name}: expected a finite number, got {getattr(self, name)}"
                 )
+        if not 0 <= self.rule_dropout <= 1:
+            raise ConfigError(
+                f"rule_dropout: expected in [0, 1], got {self.rule_dropout}"
+            )
         check_choice("merge", self.merge, ("max", "sum"))
         check_choice("order", self.order, ("expel", "given"))
         if self.num_rules > self.full_at:

@@ -138,7 +138,4 @@ def test_names():
     assert len(TASK_TYPES) == len(HouseTask)
     assert len(set(RULES.moves)) == len(PLACES) + 8
     assert hash(ENV) == hash(Situated(house_small(), HouseRules(HOUSE.size)))
-    assert ENV.horizon == HOUSE.horizon
     assert jnp.asarray(ENV.field_sizes[-1]) == len(RULES.situations)
-    with pytest.raises(AttributeError):
-        _ = ENV.nothing
