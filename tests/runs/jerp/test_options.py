@@ -1,0 +1,110 @@
+"""What can be chosen in a joint run, and that it changes something."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from jerp.errors import ConfigError
+from jerp.runs.jerp import learner
+from jerp.storage.metrics import read_metrics
+from jerp.storage.rule_documents import PoolDocument, PoolRule
+from tests.runs.jerp.small_run import HYPER, POLICY, RULES, TASK, TYPES, bits, run
+from tests.runs.jerp.test_loop import Listening
+
+TWO = (PoolRule("Open it.", 5), PoolRule("Close it, now.", 1))
+START = PoolDocument(dict.fromkeys(("pick", "look", "clean", "heat", "cool"), TWO))
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Working sets `[N, R]` of the tasks, an iteration each."""
+    found = []
+
+    def watched(play, plan, given, state, working_set, number):
+        found.append(np.asarray(working_set))
+        return real(play, plan, given, state, working_set, number)
+
+    real = learner.play_and_learn
+    monkeypatch.setattr(learner, "play_and_learn", watched)
+    return found
+
+
+def test_the_best_rules_of_its_type_are_in_each_prompt(tmp_path, shown):
+    run(tmp_path, 1, start_pool=START)
+    wanted = np.where((TYPES == 5)[:, None], -1, [[0, 1]])
+    np.testing.assert_array_equal(shown[0], wanted)
+
+
+def test_other_ways_to_choose_rules(tmp_path, shown):
+    def second(pool, book):
+        assert book.texts == ("Open it.", "Close it, now.")
+        chosen = np.tile(np.int32([1, -1]), (len(TYPES), 1))
+        return jax.device_put(chosen, pool.active.sharding)
+
+    trained = run(tmp_path / "second", 1, start_pool=START, retrieve=second)
+    np.testing.assert_array_equal(shown[0], np.tile([1, -1], (12, 1)))
+    pool = jax.device_get(trained.state.pool)
+    assert (pool.uses[pool.rule_id == 0] == 0).all()
+    assert pool.uses[pool.rule_id == 1].sum() > 0
+
+
+def test_rules_can_be_left_out_of_prompts(tmp_path, shown):
+    rules = replace(RULES, config=replace(RULES.config, rule_dropout=0.5))
+    run(tmp_path / "half", 2, start_pool=START, rules=rules, learn_rules=False)
+    full = np.where((TYPES == 5)[:, None], -1, [[0, 1]])
+    for sets in shown:
+        left_out = (sets == -1) & (full >= 0)
+        assert 0 < left_out.sum() < (full >= 0).sum()
+        np.testing.assert_array_equal(sets[~left_out], full[~left_out])
+    assert (shown[0] != shown[1]).any()
+
+
+def test_settings_of_files_and_words(tmp_path):
+    listening, told = Listening(name="busy"), []
+    words = tuple(f"Do task {i}." for i in range(12))
+    trained = run(
+        *(tmp_path, 3),
+        reflector=listening,
+        task_words=words,
+        count_tokens=len,
+        chunk=1,
+        keep=None,
+        mirrors=[lambda step, numbers: told.append((step, numbers["rules"]))],
+    )
+    assert all(o.task in words for occasions in listening.heard for o in occasions)
+    pool = jax.device_get(trained.state.pool)
+    for number, tokens in zip(pool.rule_id.flat, pool.tokens.flat, strict=True):
+        assert tokens == (0 if number < 0 else len(trained.book[int(number)]))
+    kept = {p.name for p in (tmp_path / "checkpoints").iterdir() if p.name.isdigit()}
+    assert kept == {"1", "2", "3"}
+    rows = read_metrics(tmp_path / "metrics.jsonl")
+    assert told == [(row["step"], row["rules"]) for row in rows]
+
+
+@pytest.mark.slow
+def test_a_reference_to_stay_near_to(tmp_path):
+    params = POLICY.init(jax.random.key(1))
+    hyper = HYPER.replace(kl_weight=0.5)
+    with pytest.raises(ConfigError, match="kl_weight: expected 0 without a reference"):
+        run(tmp_path / "none", 1, hyper=hyper)
+    near = run(tmp_path / "near", 3, hyper=hyper, reference=params)
+    free = run(tmp_path / "free", 3)
+    assert bits(near.state.train.params) != bits(free.state.train.params)
+    rows = read_metrics(tmp_path / "near" / "metrics.jsonl")
+    assert (
+        rows[-1]["kl"] > 0
+        and "kl" not in read_metrics(tmp_path / "free" / "metrics.jsonl")[-1]
+    )
+
+
+@pytest.mark.slow
+def test_parameters_that_are_not_trained(tmp_path):
+    policy = replace(POLICY, value=True)
+    params = policy.init(jax.random.key(1))
+    frozen = {"decoder": params.pop("decoder")}
+    task = replace(TASK, policy=policy)
+    trained = run(tmp_path, 2, task=task, params=params, frozen=frozen)
+    assert trained.state.train.params.keys() == {"value"}
+    assert read_metrics(tmp_path / "metrics.jsonl")[-1]["rules"] > 2
