@@ -37,12 +37,14 @@ _NOTES = "Notes from earlier trials:"
 
 _SYSTEM = """\
 You act in a small world of text. You are told a task, what was done and seen so far, \
-and what can be done now. """
-_SYSTEMS: Mapping[Style, str] = {
-    "plain": f"{_SYSTEM}Answer with one line:\nAction: <one of the actions listed>",
-    "react": f"{_SYSTEM}Think first, in one sentence: what is missing, and what comes "
-    "next? Answer with two lines:\nThought: <your thought>\n"
-    "Action: <one of the actions listed>",
+and what can be done now, and choose what to do next."""
+_ASKS: Mapping[Style, str] = {
+    "plain": "Answer with one of these lines, copied word for word.",
+    "react": """\
+Answer with two lines: first one that begins with "Thought:" and says in a sentence \
+what is missing and what comes next, then one of the lines above, copied word for word.
+Thought: <your thought>
+Action: <what you chose>""",
 }
 _OPENINGS: Mapping[Style, str] = {"plain": "Action:", "react": "Thought:"}
 _SAMPLINGS: Mapping[Style, Sampling] = {
@@ -104,15 +106,16 @@ class Log:
         self, prompting: Prompting, actions: Sequence[str], sample_index: int
     ) -> Request:
         """Asks for one of `actions`; the answer is continued from its first word."""
-        options = "\n".join(f"- {action}" for action in actions)
+        options = "\n".join(f"Action: {action}" for action in actions)
+        style = prompting.style
         said = (
             f"{rules_block(self.rules)}{_notes_block(self.notes)}"
-            f"{self.told(prompting.history)}\n\nWhat can be done now:\n{options}"
+            f"{self.told(prompting.history)}\n\nWhat can be done now:\n{options}\n\n"
+            f"{_ASKS[style]}"
         )
-        style = prompting.style
         return Request(
             messages=(
-                Message("system", _SYSTEMS[style]),
+                Message("system", _SYSTEM),
                 Message("user", said),
                 Message("assistant", _OPENINGS[style]),
             ),
@@ -128,7 +131,7 @@ class Log:
             lines = [self.task, f"({len(self.turns) - len(turns)} steps before.)"]
         for thought, action, seen in turns:
             lines += [f"Thought: {thought}"] if thought else []
-            lines += [f"> {action}"] if action else []
+            lines += [f"Action: {action}"] if action else []
             lines.append(seen)
         return "\n".join(lines)
 

@@ -41,12 +41,13 @@ def play(executor, prompting=PLAIN, **options):
 def listed(request):
     """The actions that a prompt lists, and what stands before them."""
     told, _, options = request.messages[1].content.partition("What can be done now:\n")
-    return [line.removeprefix("- ") for line in options.split("\n")], told
+    lines = options.partition("\n\n")[0].split("\n")
+    return [line.removeprefix("Action: ") for line in lines], told
 
 
 def steps_of(request):
     """How many steps the episode of a prompt took."""
-    return listed(request)[1].count("\n> ")
+    return listed(request)[1].count("\nAction: ")
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +89,7 @@ def test_an_oracle_in_words_plays_as_an_oracle_does(shown, prompting):
     assert found.trajectory.usage[..., 1][found.trajectory.mask].min() > 20
     for row, text in enumerate(found.transcripts):
         assert text.startswith(executor.requests[row].messages[1].content[:20])
-        assert text.count("\n> ") == length[row]
+        assert text.count("\nAction: ") == length[row]
         expected = length[row] if thought else 0
         assert text.count("\nThought: The &lt;mug&gt; is cold.\n") == expected
 
@@ -97,9 +98,9 @@ def test_what_is_asked():
     executor = ScriptedExecutor(lambda request: "open it")
     play(executor, REACT, num_steps=1, batch_size=2)
     request = executor.requests[1]
-    system, _, opened = request.messages
+    _, user, opened = request.messages
     assert [m.role for m in request.messages] == ["system", "user", "assistant"]
-    assert "Thought: <your thought>" in system.content and opened.content == "Thought:"
+    assert "Thought: <your thought>" in user.content and opened.content == "Thought:"
     actions, told = listed(request)
     assert told.endswith("You stand in the hall. Your hand is empty.\n\n")
     assert "go to the fridge" in actions and "put it down" not in actions
@@ -123,7 +124,9 @@ def test_an_answer_that_is_no_action_costs_the_step_and_is_counted():
         if "was not understood" not in told:
             return " fly to the moon"
         return (
-            " go to the desk" if "> go to the fridge" in told else " go to the fridge"
+            " go to the desk"
+            if "Action: go to the fridge" in told
+            else " go to the fridge"
         )
 
     found = play(ScriptedExecutor(script), num_steps=4)
@@ -182,9 +185,9 @@ def test_the_latest_steps_are_shown():
     log = Log("Do it.", "The hall.", turns=turns)
     said = log.request(Prompting(history=2), ["wait"], 0).messages[1].content
     assert said.startswith(
-        "Do it.\n(3 steps before.)\n> go 3\nseen 3\n> go 4\nseen 4\n"
+        "Do it.\n(3 steps before.)\nAction: go 3\nseen 3\nAction: go 4\nseen 4\n"
     )
-    assert "The hall." in log.told() and "> go 0" in log.told()
+    assert "The hall." in log.told() and "Action: go 0" in log.told()
 
 
 @pytest.mark.parametrize(
