@@ -95,14 +95,16 @@ class Checkpoints:
         Args:
           like: a tree of arrays of the same structure, shapes and types; its shardings
             are those of the result. None takes what is there, of whatever config, as
-            dicts and lists.
+            dicts and lists on one device.
           step: of a complete checkpoint.
 
         Raises:
           StorageError: there is none, it is damaged, or it is of another config.
         """
         step, args = self._complete(step), self._ocp.args
-        if like is not None:
+        if like is None:
+            like = self._shapes_of(step)
+        else:
             layout = self._part(step, "layout", args.JsonRestore())
             self._check_layout(step, layout, _shapes(like))
         return self._part(step, "state", args.StandardRestore(like))
@@ -142,18 +144,33 @@ class Checkpoints:
             )
         return step
 
+    def _shapes_of(self, step: int) -> Any:
+        """What to restore: without, it would want the devices that it was saved on."""
+        device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+        try:
+            folder: Any = self.folder / str(step) / "state"
+            found: Any = self._ocp.StandardCheckpointHandler().metadata(folder)
+            return jax.tree.map(
+                lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device),
+                found.tree,
+            )
+        except Exception as error:  # as below
+            raise self._damaged(step, "state", error) from error
+
     def _part(self, step: int, name: str, how: Any) -> Any:
         """One part of the checkpoint of `step`."""
         try:
             parts = self._ocp.args.Composite(**{name: how})
             return self._manager.restore(step, args=parts)[name]
         except Exception as error:  # Orbax has a dozen kinds for a damaged file
-            said = (str(error).splitlines() or [""])[0][:200]
-            raise StorageError(
-                f"{self.folder}: checkpoint {step} is damaged or has no {name} "
-                f"({type(error).__name__}: {said}); remove it to go on from an "
-                "earlier one"
-            ) from error
+            raise self._damaged(step, name, error) from error
+
+    def _damaged(self, step: int, name: str, error: Exception) -> StorageError:
+        said = (str(error).splitlines() or [""])[0][:200]
+        return StorageError(
+            f"{self.folder}: checkpoint {step} is damaged or has no {name} "
+            f"({type(error).__name__}: {said}); remove it to go on from an earlier one"
+        )
 
     def _check_layout(
         self, step: int, kept: dict[str, str], given: dict[str, str]

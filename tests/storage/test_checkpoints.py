@@ -1,5 +1,10 @@
 """Checkpoints: to the bit, typed keys included; another layout is refused by name."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -103,3 +108,26 @@ def test_a_state_is_read_without_its_like(tmp_path):
     params = a_state().params
     assert found["train"]["params"].keys() == params.keys()
     assert bits(found["train"]["params"]) == bits(params)
+
+
+ELSEWHERE = """
+import sys, jax, tests.conftest
+from jerp.storage.checkpoints import Checkpoints
+from tests.storage.test_checkpoints import a_state
+with Checkpoints(sys.argv[1]) as kept:
+    kept.save(1, jax.device_put(a_state(), jax.devices()[2]))
+"""
+
+
+@pytest.mark.slow
+def test_a_state_is_read_on_other_devices_than_it_was_saved_on(tmp_path):
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=3"
+    subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, str(tmp_path / "c")],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "XLA_FLAGS": flags},
+        check=True,
+    )
+    with Checkpoints(tmp_path / "c") as kept:
+        assert bits(kept.restore()["params"]) == bits(a_state().params)
+        assert bits(kept.restore(a_state())) == bits(a_state())
