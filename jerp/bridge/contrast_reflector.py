@@ -116,8 +116,9 @@ class ContrastReflector:
         )
         rules = self._read(occasion.rules)
         holds = self._holding(seen)
-        found = [*self._merged(rules), *self._voted(seen, holds, rules)]
-        found += self._written(seen, holds, rules)
+        general = {s: m for s, m in holds.items() if seen.tasks[s, m] >= self.min_tasks}
+        found = [*self._merged(rules), *self._voted(seen, holds, general, rules)]
+        found += self._written(seen, general, rules)
         # A new rule needs room, and in a full pool others make it first.
         last = {EditOp.ADD} if occasion.full else set()
         found.sort(key=lambda f: (f.operation.op in last, -f.evidence))
@@ -147,16 +148,20 @@ class ContrastReflector:
         ]
 
     def _voted(
-        self, seen: Contrast, holds: dict[int, int], rules: Rules
+        self,
+        seen: Contrast,
+        holds: dict[int, int],
+        general: dict[int, int],
+        rules: Rules,
     ) -> list[_Found]:
-        """Votes for what holds, and against what loses."""
+        """Votes for what holds, and against what loses, or is not what holds."""
         found = []
         for (situation, move), ids in sorted(rules.items()):
             cell = situation, move
             gained = float(seen.z[cell])
             if holds.get(situation) == move:
                 found.append(_Found(Operation(EditOp.UPVOTE, ids[:1]), gained))
-            elif self._loses(seen, cell) or (situation in holds and gained <= 0):
+            elif self._loses(seen, cell) or (situation in general and gained <= 0):
                 found.append(_Found(Operation(EditOp.DOWNVOTE, ids[:1]), -gained))
         return found
 
@@ -170,13 +175,13 @@ class ContrastReflector:
         )
 
     def _written(
-        self, seen: Contrast, holds: dict[int, int], rules: Rules
+        self, seen: Contrast, general: dict[int, int], rules: Rules
     ) -> list[_Found]:
         """What holds and is no rule: in place of one that loses, or added."""
         found = []
-        for situation, move in sorted(holds.items()):
+        for situation, move in sorted(general.items()):
             cell = situation, move
-            if cell in rules or seen.tasks[cell] < self.min_tasks:
+            if cell in rules:
                 continue
             evidence = float(seen.z[cell])
             losing = [

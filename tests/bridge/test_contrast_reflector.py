@@ -121,6 +121,14 @@ def test_a_rule_that_failures_follow_loses_a_vote():
     assert found.operations == (Operation(EditOp.DOWNVOTE, (5,)),)
 
 
+def test_what_holds_in_one_instance_alone_votes_no_other_rule_down():
+    lit, looked = trial(WON, (COLD, LIGHT)), trial(LOST, (COLD, LOOK))
+    group, reflector = (*[lit] * 3, *[looked] * 3), ContrastReflector(Kitchen())
+    assert not reflect(*group, rules=[WRONG], reflector=reflector).operations
+    votes = reflect(*group, rules=[RIGHT], reflector=reflector).operations
+    assert votes == (Operation(EditOp.UPVOTE, (5,)),)
+
+
 def many():
     """Three situations, each with a right move and a wrong one."""
     right = ((COLD, LIGHT), (HOT, SERVE), (BURNS, LOOK))
