@@ -1,0 +1,38 @@
+"""The program of docs/joint.md runs, and its tables name what there is."""
+
+import inspect
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import jerp
+from jerp.runs.jerp.loop import train_jerp
+from jerp.storage.metrics import read_metrics
+from jerp.storage.rule_files import read_pool
+from jerp.training.joint import RuleConfig
+from tests.pages import run_program
+
+PAGE = (Path(__file__).parents[2] / "docs" / "joint.md").read_text(encoding="utf-8")
+[PROGRAM] = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
+
+
+def test_the_program_runs_and_leaves_a_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_program(PROGRAM, "joint.md", {})
+    assert capsys.readouterr().out.startswith("0 texts so far, pool ('pick', 'look'")
+    assert len(read_metrics(Path("run/metrics.jsonl"))) == 2
+    assert not any(read_pool("run/pool.json").pools.values())
+
+
+def test_every_setting_of_the_page_exists():
+    known = set(inspect.signature(train_jerp).parameters)
+    known |= {field.name for field in fields(RuleConfig)} | {"share", "merge"}
+    words = PAGE.replace(PROGRAM, "")
+    named = set(re.findall(r"`[^`\n]*?(\w+)=", words)) - {"view"}
+    assert named and named <= known
+
+
+def test_every_equation_of_the_page_exists():
+    names = re.findall(r"`jerp\.([a-z_]+)`", PAGE)
+    assert len(names) >= 5
+    assert all(callable(getattr(jerp, name)) for name in names)
