@@ -131,15 +131,14 @@ class Learner:
 
     def _reading(self, book: RuleBook) -> tuple[Play | None, Given]:
         """How the policy reads the rules of its working set: as text, or in fields."""
-        if not self.plan.rules.num_rules:
-            return self.play, self.given
-        if getattr(self.plan.task.policy, "rule_sizes", ()):
-            assert self.tasks.language is not None
-            table = {"rules": rule_table(self.tasks.language, book)}
-            frozen = {**(self.given.frozen or {}), **table}
-            return self.play, self.given._replace(frozen=frozen)
-        if self.play is None:
-            return None, self.given
+        language, given = self.tasks.language, self.given
+        if sizes := getattr(self.plan.task.policy, "rule_sizes", ()):
+            told = np.zeros((1, len(sizes)), np.int32)
+            told = told if language is None else rule_table(language, book)
+            frozen = {**(given.frozen or {}), "rules": told}
+            return self.play, given._replace(frozen=frozen)
+        if self.play is None or not self.plan.rules.num_rules:
+            return self.play, given
         return partial(self.play, rule_texts=book.texts), self.given
 
     def _groups(self, data: Trajectory, number: int) -> list[Group]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from jerp.bridge.reflection import Reflector
 from jerp.envs.rule_language import RuleLanguage
-from jerp.errors import ConfigError
+from jerp.errors import ConfigError, InputError
+from jerp.storage.rule_fields import check_key
 from jerp.training.joint import RuleConfig
 
 __all__ = [
@@ -117,9 +118,10 @@ class Tasks:
                 f"task_key: expected indices of {len(self.names)} task_keys, got "
                 f"{self.key.min()} to {self.key.max()}"
             )
-        if len(set(self.names)) < len(self.names) or not all(self.names):
+        if len(set(self.names)) < len(self.names) or not all(map(_is_key, self.names)):
             raise ConfigError(
-                f"task_keys: expected names, each once, got {list(self.names)}"
+                "task_keys: expected names of one plain line, each once, got "
+                f"{list(self.names)}"
             )
         if self.words and len(self.words) != number:
             raise ConfigError(
@@ -130,6 +132,14 @@ class Tasks:
     def words_of(self, task: int) -> str:
         """What a task asks for."""
         return self.words[task] if self.words else self.names[self.key[task]]
+
+
+def _is_key(name: str) -> bool:
+    """Whether a name is a task key in its one form."""
+    try:
+        return check_key(name) == name
+    except InputError:
+        return False
 
 
 def check_reflector(reflector: Reflector | None, learns: Learns) -> None:

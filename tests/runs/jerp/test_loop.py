@@ -269,7 +269,8 @@ def test_another_run_in_the_same_folder_is_refused_by_field(whole, changes, word
         ({"language": None}, "language: expected the one that the policy's rules"),
         ({"task_key": TYPES[1:]}, r"task_key: expected an integer for each of 12 task"),
         ({"task_key": TYPES + 6}, r"indices of 6 task_keys, got 6 to 11"),
-        ({"task_keys": ("pick",) * 6}, "task_keys: expected names, each once"),
+        ({"task_keys": ("pick",) * 6}, "task_keys: expected names .*, each once"),
+        ({"task_keys": (*"abcde", " f\n")}, "task_keys: expected names of one plain"),
         ({"task_words": ("heat it",)}, "task_words: expected one for each of 12 tasks"),
         (
             {"rules": RuleSettings(RuleConfig(3))},

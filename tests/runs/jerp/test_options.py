@@ -108,3 +108,16 @@ def test_parameters_that_are_not_trained(tmp_path):
     trained = run(tmp_path, 2, task=task, params=params, frozen=frozen)
     assert trained.state.train.params.keys() == {"value"}
     assert read_metrics(tmp_path / "metrics.jsonl")[-1]["rules"] > 2
+
+
+@pytest.mark.slow
+def test_a_policy_that_reads_rules_does_without(tmp_path):
+    rules = replace(RULES, config=replace(RULES.config, num_rules=0))
+    without = {"rules": rules, "learn_rules": False, "language": None}
+    run(tmp_path / "none", 2, **without)
+    run(tmp_path / "empty", 2, learn_rules=False)
+    one, other = (
+        read_metrics(tmp_path / name / "metrics.jsonl") for name in ("none", "empty")
+    )
+    assert [row["success"] for row in one] == [row["success"] for row in other]
+    assert one[-1]["rules"] == 0
