@@ -121,6 +121,10 @@ def test_a_pool_is_full_as_it_was_reflected_on():
     assert {k: v[0] for k, v in rules_of(pool, 0).items()} == {1: 2.0, 2: 2.0, 3: 1.0}
     pool, *_ = revise(pool_of([(1, 5.0), (2, 5.0)]), key, data, edits, 0)
     assert {k: v[0] for k, v in rules_of(pool, 0).items()} == {1: 4.0, 2: 4.0}
+    # Another group's rule makes it full, and that group's vote did not know.
+    grows = edits_of([(ADD, -1, 7, ())], [(DOWN, 1, -1, ())])
+    pool, *_ = revise(pool_of([(1, 5.0), (2, 5.0)]), key, data, grows, 0)
+    assert {k: v[0] for k, v in rules_of(pool, 0).items()} == {1: 4.0, 2: 5.0, 7: 2.0}
     # New rules find room, and the lowest go.
     edits = edits_of([(ADD, -1, 7, ()), (DOWN, 3, -1, ())], [(ADD, -1, 8, ())])
     pool, counts, _ = revise(full, key, data, edits, 1)

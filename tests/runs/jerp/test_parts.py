@@ -1,6 +1,7 @@
 """What is between episodes and pools on the host: references, occasions, edits."""
 
 from collections import Counter
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -12,11 +13,11 @@ from jerp.envs.rule_language import sentence
 from jerp.errors import ConfigError, InputError
 from jerp.rollout.scan import rollout
 from jerp.rules.book import RuleBook
-from jerp.rules.edits import EditOp
+from jerp.rules.edits import EditCounts, EditOp
 from jerp.runs.jerp.iteration import rule_table
 from jerp.runs.jerp.occasions import Group, groups_of, situate_by_replay
 from jerp.runs.jerp.references import References
-from jerp.runs.jerp.revision import edit_arrays, proposed
+from jerp.runs.jerp.revision import edit_arrays, ledger_rows, proposed
 from jerp.runs.jerp.settings import Learns, RuleSettings, Tasks
 from jerp.training.joint import RuleConfig
 from jerp.typing import Outcome
@@ -73,6 +74,35 @@ def reflected(*operations, rejected=None):
         rules,
     )
     return found, edit_arrays(found.edits, book, rules, num_groups=2), book
+
+
+def test_the_ledger_names_all_that_an_edit_was_made_from():
+    """Earlier successes as well, of other tasks; in the order of application."""
+    rules, book = RuleConfig(2), RuleBook(["One.", "Two."])
+    earlier = replace(trial("0/3"), task_digest="b2")
+    occasion = Occasion("heat", "heat", (), (trial("1/0"), trial("1/4")), (earlier,))
+    said = [
+        Operation(ADD, (), "Open it."),
+        Operation(MERGE, (0, 1), "Close it."),
+        Operation(UP, (1,)),
+    ]
+    group = [Group(0, 0, occasion.trials)]
+    found = proposed(group, [occasion], [Reflection(tuple(said))], book, rules)
+    effect = np.array([[True, False, True, False]])
+    counts = EditCounts(np.zeros((1, 5)), np.zeros((1, 5)), effect)
+    settings = {"step": 7, "reflector": "busy"}
+    rows = ledger_rows(found, counts, book, order="expel", **settings)
+    assert [row.op for row in rows] == ["UPVOTE", "MERGE", "ADD"]
+    assert [row.applied for row in rows] == [True, False, True]
+    assert [row.parents for row in rows] == [(), (0, 1), ()]
+    assert [row.target for row in rows] == [1, -1, -1]
+    assert [row.text for row in rows] == ["Two.", "Close it.", "Open it."]
+    for row in rows:
+        assert (row.step, row.task_key, row.reflector) == (7, "heat", "busy")
+        assert row.source_tasks == ("a1", "b2")
+        assert row.source_episodes == ("1/0", "1/4", "0/3")
+    given = ledger_rows(found, counts, book, order="given", **settings)
+    assert [row.op for row in given] == ["ADD", "MERGE", "UPVOTE"]
 
 
 def test_operations_become_arrays():
