@@ -1,6 +1,7 @@
 """A disk that fails, a process that is killed: what goes on ends with the same bits."""
 
 import errno
+import gc
 import hashlib
 import os
 import subprocess
@@ -18,7 +19,7 @@ from tests.runs.jerp.small_run import bits, run, written
 
 QUIET = pytest.mark.filterwarnings("ignore:.*after the last checkpoint are taken back")
 LOST = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-"""What Orbax was about to write when it failed is never awaited."""
+"""What Orbax is writing when a folder cannot be made is never awaited."""
 
 POINTS = ("fsync", "replace", "rename", "mkdir")
 """Calls of the system that a write needs; besides, lines that are appended."""
@@ -96,6 +97,10 @@ def check_fault(whole, folder, monkeypatch, number):
             # Nothing was to be made: the folder is there.
             assert points[number] == "mkdir"
     assert made[number] == points[number]
+    if points[number] == "mkdir":
+        # What Orbax was writing meanwhile comes to nothing here, and in no later test.
+        time.sleep(0.2)
+        gc.collect()
     rest = run(folder, 2, chunk=1)
     assert bits(rest.state) == state
     assert written(folder) == files
@@ -112,8 +117,7 @@ def test_every_kind_of_write_is_among_the_points(whole):
 
 
 @QUIET
-@LOST
-@pytest.mark.parametrize("kind", [*POINTS, "append"])
+@pytest.mark.parametrize("kind", ["fsync", "replace", "rename", "append"])
 def test_the_last_write_of_a_kind_fails(whole, tmp_path, monkeypatch, kind):
     *_, points = whole
     last = max(i for i, name in enumerate(points) if name == kind)
