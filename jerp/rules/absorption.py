@@ -18,7 +18,6 @@ from jerp.errors import InputError
 from jerp.estimators.intervals import paired_difference
 from jerp.ops.checks import (
     check_axes,
-    check_count,
     check_settings,
     check_values,
     concrete,
@@ -99,43 +98,50 @@ def removal_loss(
     )
 
 
-def absorbed(loss: Interval, *, margin: ArrayLike = 0.02, min_tasks: int = 20) -> Array:
+def absorbed(loss: Interval, *, margin: ArrayLike = 0.02) -> Array:
     """Which rules the policy no longer needs.
 
-        absorbed = high(loss) < margin
+        absorbed = high(loss) + 3 / n < margin,    n tasks
+
+    Resampling knows of nothing that was not seen: where no task differs its interval is
+    [0, 0], however few there are. Yet if none of n tasks is lost, up to 3 / n of all
+    may be, at 95% (the rule of three), so that much is added: fewer than 151 tasks can
+    never show that less than 2 points are lost.
 
     Args:
       loss: of `removal_loss`, any shape: one rule, or several by `jax.vmap`.
       margin: of success, > 0. By default 2 points.
-      min_tasks: fewer show nothing. Where no pair differs the interval is [0, 0],
-        however few tasks there are; yet if none of n tasks is lost, up to
-        1 - 0.05^(1 / n) of all may be, at 95%: 14% for n = 20, 2% for n = 149.
 
     Returns:
       bool in the shape of the interval. False where the limit is NaN: what was not
       measured is not absorbed.
 
     Raises:
-      InputError: a margin or number out of range, or an interval that does not say how
-        many tasks it is over.
+      InputError: a margin out of range, or an interval that does not say how many tasks
+        it is over.
 
     Deviations: the upper limit of a two-sided 95% interval lies above 97.5% of the
-      resamples. The one-sided 95% bound is that of `removal_loss(level=0.9)`.
+      resamples. The one-sided 95% bound is that of `removal_loss(level=0.9)`. A rule
+      that never did anything is absorbed as well: compare with the policy that the rule
+      was written for.
+
+    Reference: Hanley and Lippman-Hand, "If nothing goes wrong, is everything all
+      right?", 1983, for the rule of three.
 
     Example:
-      >>> same = jnp.ones(30)
-      >>> loss = removal_loss(jax.random.key(0), same, same, jnp.arange(30))
-      >>> bool(absorbed(loss)), bool(absorbed(loss, min_tasks=31))
+      >>> same = jnp.ones(151)
+      >>> loss = removal_loss(jax.random.key(0), same, same, jnp.arange(151))
+      >>> bool(absorbed(loss)), bool(absorbed(loss, margin=0.01))
       (True, False)
     """
     poison = check_settings(margin=(margin, lambda v: v > 0, "> 0"))
-    check_count("min_tasks", min_tasks, least=2)
     if loss.num_clusters is None:
         raise InputError(
             "loss: expected an interval with num_clusters, got None. Take it from "
             "removal_loss"
         )
-    return (loss.high < margin + poison) & (loss.num_clusters >= min_tasks)
+    unseen = 3 / jnp.maximum(loss.num_clusters, 1)
+    return loss.high + unseen < margin + poison
 
 
 def rule_log_prob(

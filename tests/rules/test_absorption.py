@@ -1,6 +1,7 @@
 """Absorption by hand, against plain Python, and what it is in the limits."""
 
 import math
+from functools import partial
 
 import chex
 import jax
@@ -31,7 +32,7 @@ def loss_of(told, alone, task=TASKS, **keywords):
 def test_a_rule_that_changes_nothing_is_absorbed():
     loss = loss_of(FLAWS, FLAWS)
     assert (float(loss.point), float(loss.low), float(loss.high)) == (0, 0, 0)
-    assert int(loss.num_clusters) == 24 and bool(absorbed(loss))
+    assert int(loss.num_clusters) == 24 and bool(absorbed(loss, margin=0.13))
 
 
 def test_a_rule_that_matters_is_not():
@@ -42,8 +43,9 @@ def test_a_rule_that_matters_is_not():
     np.testing.assert_allclose(loss.point, lost / 48, rtol=1e-6)
     np.testing.assert_allclose(loss.point, reference.removal_loss(FLAWS, alone), 1e-6)
     assert loss.low > 0.05 and not bool(absorbed(loss))
-    assert not bool(absorbed(loss, margin=float(loss.high)))
-    assert bool(absorbed(loss, margin=float(loss.high) + 0.01))
+    # Three of 24 tasks may be lost besides, unseen.
+    assert not bool(absorbed(loss, margin=float(loss.high) + 3 / 24 - 0.001))
+    assert bool(absorbed(loss, margin=float(loss.high) + 3 / 24 + 0.001))
     assert float(loss.p_value) < 0.05
 
 
@@ -84,10 +86,25 @@ def test_nothing_measured_is_nothing_absorbed():
     assert float(one.point) == 0 and np.isnan(one.high) and not bool(absorbed(one))
 
 
-def test_few_tasks_show_nothing():
-    few = TASKS < 10
-    loss = loss_of(FLAWS, FLAWS, mask=few)
-    assert not bool(absorbed(loss)) and bool(absorbed(loss, min_tasks=10))
+@pytest.mark.parametrize(("number", "shown"), [(24, False), (150, False), (151, True)])
+def test_few_tasks_show_nothing(number, shown):
+    """If none of n is lost, 3 / n of all may be: 2 points take more than 150."""
+    same = np.ones(number, np.float32)
+    assert bool(absorbed(loss_of(same, same, np.arange(number)))) is shown
+
+
+@pytest.mark.parametrize("number", [85, 341])
+def test_what_costs_more_than_the_margin_is_seldom_taken_for_nothing(number):
+    """Of 200 tries with a true loss of 3 points; without the rule of three 8%."""
+    lost = np.random.default_rng(0).random((200, number)) < 0.03
+    keys = jax.random.split(jax.random.key(0), 200)
+    measure = partial(removal_loss, num_resamples=400)
+    found = jax.jit(jax.vmap(measure, (0, None, 0, None)))(
+        keys, np.ones(number, np.float32), np.float32(~lost), np.arange(number)
+    )
+    by_resampling = np.mean(np.asarray(found.high) < 0.02)
+    assert by_resampling > 0.05 or number > 85
+    assert np.mean(absorbed(found)) < 0.025
 
 
 def test_the_level_is_of_the_two_sides():
@@ -101,19 +118,17 @@ def test_several_rules_at_once():
     alone = np.stack([FLAWS, np.zeros(48, np.float32), FLAWS])
     keys = jax.random.split(jax.random.key(1), 3)
     loss = jax.vmap(removal_loss, (0, None, 0, None))(keys, FLAWS, alone, TASKS)
-    assert absorbed(loss).tolist() == [True, False, True]
+    assert absorbed(loss, margin=0.13).tolist() == [True, False, True]
 
 
 def test_settings_that_cannot_be_meant_are_refused():
     loss = loss_of(FLAWS, FLAWS)
     with pytest.raises(InputError, match="margin: expected > 0, got 0"):
         absorbed(loss, margin=0)
-    with pytest.raises(InputError, match="min_tasks: expected a whole number >= 2"):
-        absorbed(loss, min_tasks=1)
     with pytest.raises(InputError, match="expected an interval with num_clusters"):
         absorbed(Interval(point=loss.point, low=loss.low, high=loss.high))
     assert not jax.jit(lambda margin: absorbed(loss, margin=margin))(-1.0)
-    assert jax.jit(lambda margin: absorbed(loss, margin=margin))(0.1)
+    assert jax.jit(lambda margin: absorbed(loss, margin=margin))(0.13)
 
 
 # Two states of three actions; the second rule is about both of them.
