@@ -138,12 +138,13 @@ class Situated:
         """`[B, T]` int32, the moves of actions `[B, T]` that fields `[B, T, F]` show.
 
         Args:
-          action: of episodes.
+          action: of episodes; one below 0, which was none, makes move 0, "none".
           fields: what was seen at the time; the last says the situation.
           params: of the task of each, leaves `[B, ...]`.
         """
         steps = jax.vmap(self.language.move, (0, 0, None))
-        return jax.vmap(steps)(action, fields[..., -1], params)
+        found = jax.vmap(steps)(action, fields[..., -1], params)
+        return jnp.where(action < 0, 0, found)
 
     def _shown(self, params: Any, state: Any, now: TimeStep) -> tuple[Any, TimeStep]:
         seen = self.observe(state, params)

@@ -91,6 +91,15 @@ def test_the_oracle_does_one_thing_in_any_type(played, situation, move):
     assert {RULES.moves[m] for m in moves[here]} == {move}
 
 
+def test_a_step_that_nobody_chose_makes_no_move(played):
+    data, moves, *_ = played
+    spent = np.where(np.arange(data.action.shape[1]) % 2, -1, data.action)
+    params = jax.tree.map(lambda x: x[data.task_id], TASKS)
+    found = jax.jit(ENV.moves)(spent, data.observation, params)
+    assert (found[:, 1::2] == 0).all()
+    np.testing.assert_array_equal(found[:, ::2], moves[:, ::2])
+
+
 def test_what_is_not_wanted_is_put_down(played):
     data, _, *_ = played
     other = RULES.situations.index("you hold something that is not wanted")
