@@ -72,12 +72,14 @@ def play_prompted(
     rule_texts: Sequence[str] | None = None,
     notes: Sequence[Sequence[str]] | None = None,
     played: np.ndarray | None = None,
+    first_sample: int = 0,
 ) -> Prompted:
     """Plays `batch_size` episodes of at most `num_steps` steps.
 
     Args:
-      key: consumed; for the world alone. A request's sample index is how many earlier
-        episodes play the same task, and that is what its answer depends on.
+      key: consumed; for the world alone. What an answer depends on besides its prompt
+        is the sample index of the request, the rollout number of the task:
+        `first_sample` and how many episodes before this one play the same task.
       env: a world in which an action that cannot be taken only costs the step.
       env_params: leaves `[N, ...]`, one row a task; episode `b` plays task `b % N`.
       executor: the model.
@@ -90,6 +92,8 @@ def play_prompted(
       rule_texts: by rule id.
       notes: of `B` episodes, texts that their prompts have as well.
       played: `[B]` bool, the episodes that are; others take no step and are TRUNCATED.
+      first_sample: rollouts of each task before these, at least 0. Who plays the same
+        tasks again with the same number asks the same again, and is answered the same.
 
     Raises:
       ConfigError: rules without texts, or a world all of whose actions can be taken, so
@@ -98,12 +102,14 @@ def play_prompted(
       InputError: a rule without a text, or no steps, tasks or episodes.
     """
     check_count("num_steps", num_steps)
+    check_count("first_sample", first_sample, least=0)
     seat, now = _start(
         key, env, env_params, batch_size=batch_size, shared_start=shared_start
     )
     rules = working_sets_of(seat, env_params, working_set)
     tasks = rows_of(jax.device_get(seat.tasks))
-    table = _Table(executor, text, prompting, tasks, np.asarray(seat.seed).tolist())
+    samples = [first_sample + earlier for earlier in np.asarray(seat.seed).tolist()]
+    table = _Table(executor, text, prompting, tasks, samples)
     texts = [()] * batch_size if rules is None else texts_of_rules(rules, rule_texts)
     table.begin(now, texts, notes or [()] * batch_size)
     if played is not None:

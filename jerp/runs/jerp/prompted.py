@@ -17,6 +17,9 @@ from jerp.typing import Key
 
 __all__ = ["PromptedPlay"]
 
+_SAMPLES = 2**30
+"""So many that two iterations hardly draw numbers which overlap."""
+
 
 @dataclass(frozen=True)
 class PromptedPlay:
@@ -24,7 +27,9 @@ class PromptedPlay:
 
     The task's policy is None and its parameters are `{}`: nothing is trained, so
     `learn_policy` has to be False and `max_rounds` 1. A reflector reads the
-    transcripts; only the ones of the last episodes are kept.
+    transcripts; only the ones of the last episodes are kept. Rollout numbers, on which
+    answers depend, count from one that is drawn from the key: iterations ask anew, and
+    a run that goes on asks as one that never stopped.
 
     Attributes:
       executor: the model.
@@ -48,9 +53,11 @@ class PromptedPlay:
     ) -> Trajectory:
         """See `jerp.bridge.prompted_episodes.play_prompted`."""
         del policy, params
+        playing, sampling = jax.random.split(key)
         found = play_prompted(
-            *(key, env, jax.device_get(env_params)),
+            *(playing, env, jax.device_get(env_params)),
             *(self.executor, self.text, self.prompting),
+            first_sample=int(jax.random.randint(sampling, (), 0, _SAMPLES)),
             **settings,
         )
         self._told[:] = found.transcripts
