@@ -3,7 +3,9 @@
 After a trial that failed the model says in one sentence what to do otherwise; the
 prompts of the next trial of that episode have the note, and nothing is learned besides.
 A note is data of the form that a rule has (`jerp.rules.text`): another one is not used,
-and is counted. A trial that nobody answered is played again, without a note.
+and is counted. A trial that nobody answered is played again, without a note. Each trial
+is the next rollout of its task, and asks with the sample index of that: without a new
+note its prompts are the same, and its answers need not be.
 
 Reference: Shinn et al., "Reflexion: Language Agents with Verbal Reinforcement
   Learning", arXiv:2303.11366.
@@ -108,11 +110,11 @@ def play_reflexion(
     notes: list[tuple[str, ...]] = [()] * batch_size
     trials: list[Prompted] = []
     done = np.zeros(batch_size, bool)
-    success, rejected = [], Counter()
+    success, rejected, rollouts = [], Counter(), 0
     for trial in range(num_trials):
         if trial:
             failed = _failed(trials[-1], done)
-            said = _notes(executor, trials[-1], failed)
+            said = _notes(executor, trials[-1], failed, first_sample=rollouts)
             for row, note in said.items():
                 if note.text:
                     notes[row] = (*notes[row], note.text)[-max_notes:]
@@ -132,8 +134,10 @@ def play_reflexion(
             rule_texts=rule_texts,
             notes=notes,
             played=~done,
+            first_sample=rollouts,
         )
         trials.append(played)
+        rollouts += int(played.trajectory.seed.max()) + 1
         done = done | (played.trajectory.outcome == Outcome.SUCCESS)
         success.append(done)
     del rejected[""]
@@ -154,7 +158,7 @@ def _failed(trial: Prompted, done: np.ndarray) -> list[int]:
 
 
 def _notes(
-    executor: Executor, trial: Prompted, rows: Sequence[int]
+    executor: Executor, trial: Prompted, rows: Sequence[int], *, first_sample: int
 ) -> dict[int, _Note]:
     """What the model says of failed episodes, all in one call."""
     seeds = np.asarray(trial.trajectory.seed).tolist()
@@ -163,7 +167,7 @@ def _notes(
         record, _ = record_of(trial.transcripts[row], MAX_TRANSCRIPT)
         messages = (Message("system", _SYSTEM), Message("user", f"{record}\n\n{_ASK}"))
         sampling = Sampling(temperature=0.7, max_tokens=64)
-        requests.append(Request(messages, sampling, seeds[row]))
+        requests.append(Request(messages, sampling, first_sample + seeds[row]))
     if not requests:
         return {}
     answers = wait_for(complete_checked(executor, requests))

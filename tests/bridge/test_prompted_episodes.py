@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from jerp.bridge.executor import Completion, Sampling
+from jerp.bridge.executor import Completion, Sampling, request_seed
 from jerp.bridge.prompted_episodes import SPENT, play_prompted
 from jerp.bridge.prompting import Log, Prompting, Turn, read_answer
 from jerp.bridge.reflexion import play_reflexion
@@ -113,7 +113,11 @@ def test_what_is_asked():
 def test_samples_of_a_task_are_told_apart():
     executor = ScriptedExecutor(lambda request: "")
     play(executor, num_steps=1)
-    assert [r.sample_index for r in executor.requests] == [0, 0, 1, 1]
+    play(executor, num_steps=1, first_sample=5)
+    asked = [r.sample_index for r in executor.requests]
+    assert asked == [0, 0, 1, 1, 5, 5, 6, 6]
+    with pytest.raises(InputError, match="first_sample"):
+        play(executor, first_sample=-1)
 
 
 def test_an_answer_that_is_no_action_costs_the_step_and_is_counted():
@@ -325,6 +329,22 @@ def test_failures_of_the_executor_teach_nothing():
     assert found.trials[1].trajectory.mask.all()
     with pytest.raises(InputError, match="num_trials"):
         reflexion({}, num_trials=0)
+
+
+def test_a_failed_trial_without_a_note_is_not_played_again_word_for_word():
+    def draws(request):
+        if is_note(request):
+            return "Hm"
+        options = listed(request)[0]
+        return f" {options[request_seed(request) % len(options)]}"
+
+    found, executor = reflexion(draws, num_steps=4, batch_size=4)
+    told = [trial.transcripts for trial in found.trials]
+    assert found.rejected == {"text_unfinished": 8}
+    assert len({text for texts in told for text in texts}) == 12
+    for noted, numbers in ((False, range(6)), (True, range(2, 6))):
+        asked = {r.sample_index for r in executor.requests if is_note(r) == noted}
+        assert asked == {*numbers}
 
 
 def test_replayed_actions_need_no_model(shown):
