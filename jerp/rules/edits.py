@@ -93,7 +93,7 @@ def apply_edits(
         given. "given" leaves them as they are.
       full: `[]` bool, the pool counts as full. None: it holds `full_at` rules or more
         before the first edit.
-      full_at: ExpeL's number is 25, 5 more than it prunes to. None: the capacity C.
+      full_at: ExpeL's number is 25, its 20 rules and 5 more. None: the capacity C.
 
     Returns:
       The pool, other task keys as they were, and `EditCounts`. Under jit an edit with

@@ -55,11 +55,9 @@ class RuleConfig:
       num_rules: R, rules in a prompt; 0 for a policy that reads none.
       rule_dropout: chance of a rule to be left out of an episode group's prompts, see
         `jerp.rules.selection.leave_out`; the paper leaves out none.
-      capacity: rules that a pool is meant to hold.
-      slack: so many more make it full: a reflector is told, and a DOWNVOTE costs
-        `full_downvote`. More than that never stay.
-      max_ops: E, operations of one reflection; a pool has room for so many beyond what
-        stays, where new rules compete with old ones.
+      capacity: rules of a pool that stay, the best. A pool that has so many is full: a
+        reflector is told, and a DOWNVOTE costs `full_downvote`.
+      max_ops: E, operations of one reflection.
       max_merged: Q, rules that one MERGE can take.
       min_score: a rule has to have more.
       prompt_tokens: of the rules of a working set, at most; None for no bound.
@@ -71,7 +69,6 @@ class RuleConfig:
     num_rules: int
     rule_dropout: float = 0.0
     capacity: int = 20
-    slack: int = 5
     max_ops: int = 4
     max_merged: int = 8
     min_score: float = 0.0
@@ -86,7 +83,7 @@ class RuleConfig:
     order: Literal["expel", "given"] = "expel"
 
     def __post_init__(self):
-        least = {"num_rules": 0, "capacity": 1, "slack": 0}
+        least = {"num_rules": 0, "capacity": 1}
         least |= {"max_ops": 1, "max_merged": 1, "prompt_tokens": 0, "pool_tokens": 0}
         for name, low in least.items():
             value = getattr(self, name)
@@ -103,21 +100,31 @@ class RuleConfig:
             )
         check_choice("merge", self.merge, ("max", "sum"))
         check_choice("order", self.order, ("expel", "given"))
-        if self.num_rules > self.full_at:
+        if self.num_rules > self.capacity:
             raise ConfigError(
-                f"num_rules: expected at most capacity + slack = {self.full_at}, the "
-                f"rules that a pool can hold, got {self.num_rules}"
+                f"num_rules: expected at most the capacity, {self.capacity}, since no "
+                f"pool holds more, got {self.num_rules}"
             )
 
     @property
     def full_at(self) -> int:
-        """Rules with which a pool is full; no more stay."""
-        return self.capacity + self.slack
+        """Rules with which a pool is full: as many as stay."""
+        return self.capacity
 
-    @property
-    def slots(self) -> int:
-        """C, of the arrays of a pool."""
-        return self.full_at + self.max_ops
+    def slots(self, num_groups: int) -> int:
+        """C, of the arrays of a pool.
+
+        Room for all that the groups of an iteration can add to one pool, beside what
+        stays: new rules compete with old ones by their scores, not by who came first.
+
+        Args:
+          num_groups: G, that are reflected on in an iteration.
+
+        Example:
+          >>> RuleConfig(num_rules=3, capacity=20, max_ops=4).slots(2)
+          28
+        """
+        return self.capacity + self.max_ops * num_groups
 
 
 class Revised(NamedTuple):
@@ -191,16 +198,20 @@ def make_joint_step(
     Raises:
       ShapeError: when `revise` is traced, of episodes that the groups do not divide.
 
-    Deviations: the paper numbers neither scores nor bounds; see `RuleConfig`. Uses are
-      counted before the edits, so that a rule that is merged hands them on.
+    Deviations: the paper numbers neither scores nor bounds; see `RuleConfig`. ExpeL is
+      full with 5 rules more than its 20, and drops none for want of room; here 20 are
+      what stays, and full. Uses are counted before the edits, so that a rule that is
+      merged hands them on.
 
     Reference: Ye and Yu, "Joint learning of experiential rules and policies",
-      arXiv:2606.27136, Algorithm 1, eqs. 10 to 12.
+      arXiv:2606.27136, Algorithm 1, eqs. 10 to 12; Zhao et al., "ExpeL",
+      arXiv:2308.10144, `update_rules`.
 
     Example:
       >>> from jerp.rules.pool import init_pool
-      >>> step = make_joint_step(GroupConfig(2), None, RuleConfig(num_rules=3))
-      >>> pool = init_pool(2, RuleConfig(num_rules=3).slots)
+      >>> rules = RuleConfig(num_rules=3)
+      >>> step = make_joint_step(GroupConfig(2), None, rules)
+      >>> pool = init_pool(2, rules.slots(num_groups=2))
       >>> step.working_set(pool, jnp.array([1])).tolist()
       [[-1, -1, -1]]
     """
@@ -268,7 +279,7 @@ def _revise(
     pool = prune(
         edited,
         min_score=rules.min_score,
-        capacity=rules.full_at,
+        capacity=rules.capacity,
         token_budget=rules.pool_tokens,
     )
     gone = edited.active & ~pool.active

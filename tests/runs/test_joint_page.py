@@ -36,3 +36,8 @@ def test_every_equation_of_the_page_exists():
     names = re.findall(r"`jerp\.([a-z_]+)`", PAGE)
     assert len(names) >= 5
     assert all(callable(getattr(jerp, name)) for name in names)
+
+
+def test_the_capacity_of_the_page_is_the_default():
+    capacity = RuleConfig(num_rules=1).capacity
+    assert f"`capacity`, {capacity} rules stay, and with so many a pool is full" in PAGE

@@ -15,6 +15,7 @@ from jerp.storage.rule_fields import PoolRule
 from jerp.storage.rule_files import read_pool
 from jerp.storage.rule_history import LedgerOp, RuleEdit, RuleScores
 from jerp.storage.rule_markdown import pool_from_markdown
+from jerp.training.joint import RuleConfig
 from tests.pages import run_program
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
@@ -69,7 +70,7 @@ def test_the_markdown_of_the_page_can_be_read():
 def column(header, number=1):
     """The cells of a column of the table that begins with `header`."""
     rows = PAGE.partition(f"| {header} |")[2].partition("\n\n")[0].splitlines()[2:]
-    return [row.split(" | ")[number - 1].strip("| ") for row in rows]
+    return [row.strip("|").split("|")[number - 1].strip() for row in rows]
 
 
 def test_the_tables_name_every_field_and_edit():
@@ -82,3 +83,18 @@ def test_the_tables_name_every_field_and_edit():
     edits = [re.findall(r"\w+", cell)[0] for cell in column("edit")]
     assert sorted(edits) == sorted(op.name for op in EditOp)
     assert all(f"`{op}" in PAGE for op in get_args(LedgerOp))
+
+
+def test_the_numbers_of_the_edits_are_the_defaults():
+    default = RuleConfig(num_rules=1)
+    said = " ".join(PAGE.split())
+    scores = dict(zip(column("edit"), column("edit", 3), strict=True))
+    assert float(scores["`ADD(z)`"]) == default.initial_score
+    assert scores["`EDIT(q, z)`"] == f"+ {default.edit_bonus:g}"
+    assert scores["`UPVOTE(q)`"] == f"+ {default.upvote:g}"
+    assert scores["`DOWNVOTE(q)`"] == (
+        f"- {default.downvote:g}; - {default.full_downvote:g} where the pool is full"
+    )
+    assert f"as many rules as stay, {default.capacity}, is full" in said
+    assert f"then those beyond the best {default.capacity}," in said
+    assert f"a score of {default.min_score:g} or less go" in said

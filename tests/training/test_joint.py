@@ -16,7 +16,8 @@ from jerp.typing import Outcome
 from tests.training.cue_world import CueTable, play
 from tests.training.episodes import random_trajectory
 
-RULES = RuleConfig(num_rules=2, capacity=2, slack=1, max_ops=3, max_merged=2)
+RULES = RuleConfig(num_rules=2, capacity=3, max_ops=3, max_merged=2)
+SLOTS = RULES.slots(num_groups=2)
 STEP = make_joint_step(GroupConfig(2), CueTable(), RULES)
 ADD, EDIT, UP, DOWN, MERGE = EditOp
 
@@ -36,7 +37,7 @@ def edits_of(*groups):
 
 def pool_of(*rows):
     """Of lists of (rule id, score) a task key."""
-    pool = init_pool(len(rows), RULES.slots)
+    pool = init_pool(len(rows), SLOTS)
     for n, row in enumerate(rows):
         for c, (rule_id, score) in enumerate(row):
             pool = pool.replace(
@@ -132,6 +133,17 @@ def test_a_pool_is_full_as_it_was_reflected_on():
     assert counts.took_effect.tolist() == [[True, True, False], [True, False, False]]
 
 
+def test_whoever_adds_first_has_no_advantage():
+    """There is room for all that two groups add to one pool; the best three stay."""
+    pool = pool_of([(1, 2.0), (2, 2.0), (3, 1.0)])
+    adds = [[(ADD, -1, 10 + 3 * g + e, ()) for e in range(3)] for g in range(2)]
+    data, key = episodes(FAILED, FAILED), jnp.zeros(2, jnp.int32)
+    pool, counts, _ = revise(pool, key, data, edits_of(*adds), 4)
+    assert counts.applied[:, ADD].tolist() == [3, 3] and counts.dropped.sum() == 0
+    assert sorted(rules_of(pool, 0)) == [1, 2, 10]
+    assert int(pool.active.sum()) == RULES.capacity
+
+
 def test_a_merged_rule_has_the_uses_of_the_episodes_before():
     pool = pool_of([(1, 2.0), (2, 3.0)])
     data = episodes(WON, FAILED, working_set=jnp.array([[1, 2], [2, -1]]))
@@ -158,12 +170,12 @@ one_group = jax.jit(apply_edits, static_argnames="merge")
 def test_it_is_its_parts_one_after_another(compiled):
     """Of pools that grow over three iterations of four groups and two keys."""
     rules = RuleConfig(
-        2, capacity=3, slack=1, max_ops=3, pool_tokens=12, merge="sum", upvote=0.5
+        2, capacity=4, max_ops=3, pool_tokens=12, merge="sum", upvote=0.5
     )
     step = make_joint_step(GroupConfig(4), CueTable(), rules)
     key = jnp.array([0, 1, 1, 0] * 2)
     outcomes = np.array([WON, LOST, FAILED, WON, FAILED, LOST, LOST, WON])
-    pool = want = init_pool(2, rules.slots)
+    pool = want = init_pool(2, rules.slots(4))
     run = jax.jit(step.revise) if compiled else step.revise
     for number in range(3):
         sets = step.working_set(pool, key)
@@ -233,7 +245,7 @@ def test_working_sets_are_the_best_that_fit():
     pool = pool_of([(1, 2.0), (4, 3.0)], [])
     key = jnp.array([1, 0])
     assert STEP.working_set(pool, key).tolist() == [[-1, -1], [4, 1]]
-    few = RuleConfig(num_rules=2, capacity=2, slack=1, max_ops=3, prompt_tokens=9)
+    few = RuleConfig(num_rules=2, capacity=3, max_ops=3, prompt_tokens=9)
     step = make_joint_step(GroupConfig(2), CueTable(), few)
     assert step.working_set(pool, key).tolist() == [[-1, -1], [4, -1]]
     none = make_joint_step(GroupConfig(2), CueTable(), RuleConfig(num_rules=0))
@@ -249,7 +261,7 @@ def test_one_trace_a_shape():
         return STEP.revise(*arguments)
 
     data, key = episodes(WON, FAILED), jnp.zeros(2, jnp.int32)
-    pool = init_pool(1, RULES.slots)
+    pool = init_pool(1, SLOTS)
     for number, edits in enumerate(
         (edits_of([(ADD, -1, 1, ())], []), edits_of([(UP, 1, -1, ())] * 3, []))
     ):
@@ -261,7 +273,11 @@ def test_one_trace_a_shape():
     ("settings", "error", "word"),
     [
         ({"num_rules": -1}, ConfigError, "num_rules: expected at least 0, got -1"),
-        ({"num_rules": 26}, ConfigError, "slack = 25, the"),
+        (
+            {"num_rules": 21},
+            ConfigError,
+            "num_rules: expected at most the capacity, 20",
+        ),
         ({"max_ops": 0}, ConfigError, "max_ops: expected at least 1, got 0"),
         ({"upvote": float("nan")}, ConfigError, "upvote: expected a finite number"),
         ({"merge": "mean"}, UnknownNameError, "merge"),
@@ -277,7 +293,7 @@ def test_groups_that_do_not_divide_the_episodes_are_refused():
     data = episodes(WON, FAILED, WON)
     with pytest.raises(ShapeError, match="edits: expected groups that divide 3"):
         STEP.revise(
-            init_pool(1, RULES.slots),
+            init_pool(1, SLOTS),
             jnp.zeros(3, jnp.int32),
             data,
             edits_of([], []),

@@ -111,8 +111,9 @@ def open_session(
       StorageError: see `train_jerp`.
     """
     folder, names = learner.folder, learner.tasks.names
-    check_capacity(start, learner.plan.rules.full_at)
-    slots, book = learner.plan.rules.slots, RuleBook(count_tokens=count_tokens)
+    check_capacity(start, learner.plan.rules.capacity)
+    slots = learner.plan.rules.slots(learner.plan.task.config.num_groups)
+    book = RuleBook(count_tokens=count_tokens)
     pool, book, _ = open_document(start, slots, task_keys=names, book=book)
     found = pool_hash(pool_document(pool, book, names))
     kept = learner.settings

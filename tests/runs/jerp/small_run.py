@@ -55,9 +55,7 @@ POLICY = step_policy(
 )
 TASK = PolicyTask(ENV, POLICY, GroupConfig(4), 2, STEPS)
 HYPER = GroupHyper(learning_rate=0.02)
-RULES = RuleSettings(
-    RuleConfig(num_rules=2, capacity=3, slack=1), references=3, scores_every=2
-)
+RULES = RuleSettings(RuleConfig(num_rules=2, capacity=4), references=3, scores_every=2)
 TASKS = jax.device_get(house_tasks(jax.random.key(0), 12, size=HOUSE.size))
 TYPES = np.asarray(TASKS.task, np.int32)
 KEY = jax.random.key(7)
