@@ -58,7 +58,7 @@ class RuleConfig:
       capacity: rules of a pool that stay, the best. A pool that has so many is full: a
         reflector is told, and a DOWNVOTE costs `full_downvote`.
       max_ops: E, operations of one reflection.
-      max_merged: Q, rules that one MERGE can take.
+      max_merged: Q, rules that one MERGE can take; at least 2.
       min_score: a rule has to have more.
       prompt_tokens: of the rules of a working set, at most; None for no bound.
       pool_tokens: of the rules of a pool, at most; None for no bound.
@@ -84,16 +84,18 @@ class RuleConfig:
 
     def __post_init__(self):
         least = {"num_rules": 0, "capacity": 1}
-        least |= {"max_ops": 1, "max_merged": 1, "prompt_tokens": 0, "pool_tokens": 0}
+        least |= {"max_ops": 1, "max_merged": 2, "prompt_tokens": 0, "pool_tokens": 0}
         for name, low in least.items():
             value = getattr(self, name)
             if value is not None and value < low:
                 raise ConfigError(f"{name}: expected at least {low}, got {value}")
-        for name in ("min_score", "initial_score", "upvote", "downvote", "edit_bonus"):
-            if not math.isfinite(getattr(self, name)):
-                raise ConfigError(
-                    f"{name}: expected a finite number, got {getattr(self, name)}"
-                )
+        votes = ("upvote", "downvote", "full_downvote", "edit_bonus")
+        for name in ("min_score", "initial_score", *votes):
+            value = getattr(self, name)
+            if not math.isfinite(value):
+                raise ConfigError(f"{name}: expected a finite number, got {value}")
+            if name in votes and value < 0:
+                raise ConfigError(f"{name}: expected at least 0, got {value}")
         if not 0 <= self.rule_dropout <= 1:
             raise ConfigError(
                 f"rule_dropout: expected in [0, 1], got {self.rule_dropout}"
