@@ -12,6 +12,8 @@ from experiments.gigpo_vs_grpo import main as gigpo_vs_grpo_main
 from experiments.gigpo_vs_grpo import sweep as gigpo_vs_grpo_sweep
 from experiments.harness_control import main as harness_control_main
 from experiments.harness_control import sweep as harness_control_sweep
+from experiments.joint_rules import main as joint_rules_main
+from experiments.joint_rules import sweep as joint_rules_sweep
 from experiments.settings import Setting
 from jerp.errors import UnknownNameError
 
@@ -25,6 +27,10 @@ EXPERIMENTS: dict[str, tuple[Setting, ...]] = {
     "gigpo_vs_grpo": tuple(
         Setting(f"gigpo_vs_grpo/{i}", config, gigpo_vs_grpo_main.run)
         for i, config in enumerate(gigpo_vs_grpo_sweep.SETTINGS)
+    ),
+    "joint_rules": tuple(
+        Setting(f"joint_rules/{i}", config, joint_rules_main.run)
+        for i, config in enumerate(joint_rules_sweep.SETTINGS)
     ),
 }
 

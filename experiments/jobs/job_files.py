@@ -11,15 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jerp.errors import StorageError
+from jerp.errors import InputError, StorageError
 from jerp.storage.documents import read_json
 from jerp.storage.metrics import read_metrics
+from jerp.storage.rule_documents import PoolDocument
+from jerp.storage.rule_files import read_pool
 from jerp.storage.tensors import load_tree
 
-__all__ = ["read_job_json", "read_job_metrics", "read_job_tree"]
+__all__ = ["read_job_json", "read_job_metrics", "read_job_pool", "read_job_tree"]
 
 METRICS = ("success", "sampler_gap")
-"""What the reports need of every iteration."""
+"""What reports need of every iteration of training."""
 
 
 def read_job_tree(folder: Path, name: str) -> tuple[Any, dict[str, Any]]:
@@ -45,8 +47,10 @@ def read_job_json(folder: Path, name: str, fields: Iterable[str]) -> dict[str, A
     return document
 
 
-def read_job_metrics(folder: Path, iterations: int) -> list[dict[str, Any]]:
-    """A job's metrics, a row for each of the `iterations`.
+def read_job_metrics(
+    folder: Path, iterations: int, fields: Iterable[str] = METRICS
+) -> list[dict[str, Any]]:
+    """A job's metrics, a row with all `fields` for each of the `iterations`.
 
     Raises:
       StorageError: the file is missing, damaged or lacks rows; it says what to delete.
@@ -61,8 +65,18 @@ def read_job_metrics(folder: Path, iterations: int) -> list[dict[str, Any]]:
                 f"order, got {there}"
             )
         for row in rows:
-            _check_fields(path, row, METRICS)
+            _check_fields(path, row, fields)
     return rows
+
+
+def read_job_pool(folder: Path) -> PoolDocument:
+    """A job's pool of rules.
+
+    Raises:
+      StorageError: the file is missing or damaged; it says what to delete.
+    """
+    with _remedy(folder):
+        return read_pool(folder / "pool.json")
 
 
 def _check_fields(
@@ -77,7 +91,7 @@ def _check_fields(
 def _remedy(folder: Path) -> Iterator[None]:
     try:
         yield
-    except StorageError as error:
+    except (InputError, StorageError) as error:
         raise StorageError(
             f"{error}; delete {folder}; the same command makes it again"
         ) from error

@@ -21,7 +21,7 @@ from jerp.cli.rules import (
     RulesImport,
     RulesShow,
 )
-from jerp.cli.run import RunGigpoVsGrpo, RunHarness, run_commands
+from jerp.cli.run import RunGigpoVsGrpo, RunHarness, RunJerp, run_commands
 from jerp.cli.store import StoreVerify
 from jerp.cli.train import TrainHarness
 from jerp.cli.trajectories import TrajectoriesCheck, TrajectoriesShow
@@ -102,7 +102,11 @@ def _drop_output() -> None:
 
 def _app(words: Sequence[str]) -> SubcommandApp:
     """All subcommands; the settings of `run` only if `words` ask for it."""
-    outlines = {"harness": RunHarness, "gigpo-vs-grpo": RunGigpoVsGrpo}
+    outlines = {
+        "harness": RunHarness,
+        "gigpo-vs-grpo": RunGigpoVsGrpo,
+        "jerp": RunJerp,
+    }
     experiments = run_commands() if words[:1] == ["run"] else outlines
     groups: dict[str, tuple[str, dict[str, Callable[..., Any]]]] = {
         "run": ("Run an experiment.", {**experiments}),

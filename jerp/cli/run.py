@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-__all__ = ["RunGigpoVsGrpo", "RunHarness", "run_commands"]
+__all__ = ["RunGigpoVsGrpo", "RunHarness", "RunJerp", "run_commands"]
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,15 @@ class RunGigpoVsGrpo:
     """Compares GRPO with GiGPO and its control in a house: trains and reports."""
 
 
+@dataclass(frozen=True)
+class RunJerp:
+    """Learns rules and a policy together in a household: trains arms and reports."""
+
+
 EXPERIMENTS = {
     "harness": ("harness_control", "HarnessConfig"),
     "gigpo-vs-grpo": ("gigpo_vs_grpo", "GigpoConfig"),
+    "jerp": ("joint_rules", "JerpConfig"),
 }
 """By command the package in `experiments` and the class of its settings."""
 

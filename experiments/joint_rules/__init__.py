@@ -1,0 +1,1 @@
+"""JERP: rules and a policy learned together from the same episodes."""

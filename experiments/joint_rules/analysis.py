@@ -1,0 +1,215 @@
+"""Numbers of the experiment, from the files of its jobs alone: success."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from experiments.jobs.job_files import read_job_json, read_job_metrics, read_job_tree
+from experiments.joint_rules.config import ARMS, JerpConfig
+from experiments.joint_rules.final import SPLITS
+from experiments.joint_rules.jobs import Job
+from experiments.joint_rules.oracle import OracleMoves
+from experiments.joint_rules.places import Place, place_named
+from experiments.joint_rules.pools import rules_of_arm
+from experiments.joint_rules.training import along_path
+from jerp.estimators.intervals import bootstrap_interval, paired_difference
+from jerp.runs.cells import plain_interval
+from jerp.typing import Key
+
+__all__ = ["analyse"]
+
+PROCESS = ("peak_memory_bytes", "compilations", "compile_seconds")
+"""What a job notes of its process."""
+
+Numbers = dict[str, Any]
+Played = list[dict[str, Any]]
+"""Of each seed, what `evaluation.safetensors` holds."""
+
+
+def analyse(key: Key, config: JerpConfig) -> dict[str, Any]:
+    """All numbers of `results.json` but sizes and versions, by world.
+
+    Args:
+      key: consumed.
+      config: of a run whose jobs are done.
+    """
+    worlds = config.sizes.worlds
+    return {
+        "worlds": {
+            world: _analyse_world(jax.random.fold_in(key, i), config, world)
+            for i, world in enumerate(worlds)
+        }
+    }
+
+
+def folders(config: JerpConfig, world: str, arm: str) -> list[Path]:
+    """Of the jobs of all seeds."""
+    return [
+        Job(world, arm, seed).folder(config.folder) for seed in range(config.num_seeds)
+    ]
+
+
+def _analyse_world(key: Key, config: JerpConfig, world: str) -> Numbers:
+    place, streams = place_named(world), _streams(key)
+    base = _played(config, world, "base")
+    arms = {arm: _played(config, world, arm) for arm in config.sizes.arms}
+    return {
+        "types": list(place.types),
+        "held": [place.types[kind] for kind in place.held],
+        "base": {
+            split: {
+                told: _success(streams, place, base, split, told)
+                for told in ("without", "right", "wrong")
+            }
+            for split in SPLITS
+        },
+        "arms": {
+            arm: _arm(streams, config, place, arm, arms, _oracle(base)) for arm in arms
+        },
+    }
+
+
+def _streams(key: Key) -> Iterator[Key]:
+    number = 0
+    while True:
+        yield jax.random.fold_in(key, number)
+        number += 1
+
+
+def _played(config: JerpConfig, world: str, arm: str) -> Played:
+    return [
+        read_job_tree(path, "evaluation.safetensors")[0]
+        for path in folders(config, world, arm)
+    ]
+
+
+def _arm(
+    streams: Iterator[Key],
+    config: JerpConfig,
+    place: Place,
+    arm: str,
+    arms: dict[str, Played],
+    oracle: OracleMoves,
+) -> Numbers:
+    found, varied = arms[arm], arms.get(ARMS[arm].varies)
+    splits = (*SPLITS, "train") if config.by == "instance" else SPLITS
+    numbers: Numbers = {"label": ARMS[arm].label, "splits": {}}
+    for split in splits:
+        part: Numbers = {
+            told: _success(streams, place, found, split, told)
+            for told in ("with", "without")
+        }
+        part["score"] = _interval(next(streams), found, split, "with", "score")
+        part["rules_add"] = _difference(
+            streams, (found, split, "with"), (found, split, "without")
+        )
+        mine = (found, split, "with")
+        if "grpo" in arms and arm != "grpo":
+            theirs = (arms["grpo"], split, "with")
+            part["above_grpo"] = _difference(streams, mine, theirs)
+        if varied is not None:
+            theirs = (varied, split, "with")
+            part["above_varied"] = _difference(streams, mine, theirs)
+        part["leaked_rules"] = int(sum(int(e[split]["leaked"]) for e in found))
+        numbers["splits"][split] = part
+    paths = folders(config, place.name, arm)
+    numbers |= _process(paths, config.sizes.iterations)
+    numbers["along"] = _along(config, paths)
+    if ARMS[arm].rules:
+        numbers["rules"] = rules_of_arm(*(streams, config, place, paths, found, oracle))
+    return numbers
+
+
+def _oracle(base: Played) -> OracleMoves:
+    """What it did in tasks of all seeds."""
+    made, possible = (
+        np.sum([e["oracle"][name] for e in base], axis=0)
+        for name in OracleMoves._fields
+    )
+    return OracleMoves(made, possible)
+
+
+def _success(
+    streams: Iterator[Key], place: Place, found: Played, split: str, told: str
+) -> Numbers:
+    """Of all types together, of each, and of each seed."""
+    rates = [e[split][told]["success"].mean(axis=1) for e in found]
+    return {
+        "all": _interval(next(streams), found, split, told),
+        "types": [
+            _interval(next(streams), found, split, told, kind=kind)
+            for kind in range(len(place.types))
+        ],
+        "by_seed": [float(rate.mean()) for rate in rates],
+    }
+
+
+def _interval(
+    key: Key,
+    found: Played,
+    split: str,
+    told: str,
+    name: str = "success",
+    *,
+    kind: int | None = None,
+) -> dict[str, float]:
+    """Of means over a task's episodes; tasks are resampled."""
+    rate = _rates(found, split, told, name)
+    kinds = np.concatenate([e[split]["kind"] for e in found])
+    mask = None if kind is None else kinds == kind
+    return plain_interval(bootstrap_interval(key, rate, mask=mask))
+
+
+def _rates(found: Played, split: str, told: str, name: str = "success") -> np.ndarray:
+    """`[seeds * N]` float32, of every task."""
+    parts = [e[split][told][name].mean(axis=1) for e in found]
+    return np.concatenate(parts).astype(np.float32)
+
+
+def _difference(
+    streams: Iterator[Key],
+    one: tuple[Played, str, str],
+    other: tuple[Played, str, str],
+) -> dict[str, float]:
+    """Of success on the same tasks."""
+    rates = (_rates(*one), _rates(*other))
+    return plain_interval(paired_difference(next(streams), *rates))
+
+
+def _along(config: JerpConfig, paths: list[Path]) -> dict[str, list[float]]:
+    """Success on seen tasks while training, mean over seeds; with rules, without."""
+    sizes = config.sizes
+    steps = [*range(0, sizes.iterations + 1, sizes.every)]
+    rows: dict[str, list[float]] = {"iterations": [float(n) for n in steps]}
+    for told in ("with", "without"):
+        rows[told] = [
+            float(
+                np.mean(
+                    [
+                        read_job_tree(path, along_path(path, n).name)[0][told].mean()
+                        for path in paths
+                    ]
+                )
+            )
+            for n in steps
+        ]
+    return rows
+
+
+def _process(paths: list[Path], iterations: int) -> Numbers:
+    noted = [read_job_json(path, "process.json", PROCESS) for path in paths]
+    told = [read_job_json(path, "warnings.json", ("warnings",)) for path in paths]
+    numbers: Numbers = {name: max(n[name] for n in noted) for name in PROCESS}
+    numbers["warnings"] = [
+        f"seed {i}: {text}" for i, one in enumerate(told) for text in one["warnings"]
+    ]
+    rows = [read_job_metrics(path, iterations, ("success",)) for path in paths]
+    gaps = [row["sampler_gap"] for one in rows for row in one if "sampler_gap" in row]
+    if gaps:
+        numbers["sampler_gap"] = max(gaps)
+    return numbers

@@ -1,0 +1,163 @@
+"""Runs the experiment in processes side by side, and reports.
+
+The run folder then holds manifest.json, results.json, report.md, report.html, figures/
+and a folder a seed and arm, with metrics, checkpoints, pool and ledger.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+from rich.console import Console
+from rich.progress import Progress
+
+import jerp
+from experiments.jobs.processes import run_together
+from experiments.joint_rules.analysis import analyse
+from experiments.joint_rules.config import JerpConfig
+from experiments.joint_rules.figures import write_figures
+from experiments.joint_rules.jobs import PHASES, Job, Work, jobs_of
+from experiments.joint_rules.places import place_named
+from experiments.joint_rules.report import (
+    directions,
+    document,
+    stand_ins,
+    terminal_table,
+)
+from experiments.joint_rules.training import check_start
+from jerp.runs.page import write_page
+from jerp.runs.progress import progress_bars
+from jerp.storage.documents import defined, write_json
+from jerp.storage.manifest import open_run
+from jerp.storage.rule_documents import PoolDocument, pool_hash
+from jerp.storage.rule_files import read_pool
+
+__all__ = ["run"]
+
+ANALYSIS = 1_000_000
+"""Stream of random keys; those below belong to seeds."""
+
+HASTE = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+"""Programs of a smoke run are compiled in half the time, to run slower."""
+
+
+def run(config: JerpConfig, *, console: Console | None = None) -> dict[str, Any]:
+    """Runs or resumes the experiment; returns what `results.json` holds."""
+    console = console or Console()
+    start = _start_pool(config)
+    work = Work(
+        sizes=config.sizes,
+        seed=config.seed,
+        num_seeds=config.num_seeds,
+        by=config.by,
+        rules=None if config.rules is None else str(config.rules.resolve()),
+    )
+    seeds = [*range(config.num_seeds)]
+    with open_run(config.folder, _identity(config, start), seeds=seeds):
+        with progress_bars(console) as progress:
+            for phase in PHASES:
+                _in_processes(config, work, phase, progress)
+        key = jax.random.fold_in(jax.random.key(config.seed), ANALYSIS)
+        results = defined(
+            {
+                "command": config.command,
+                "version": jerp.__version__,
+                "smoke": config.smoke,
+                "seeds": config.num_seeds,
+                "by": config.by,
+                "start_pool": _texts(start),
+                "sizes": _sizes(config),
+                **analyse(key, config),
+            }
+        )
+        _write(results, config, console)
+    return results
+
+
+def _start_pool(config: JerpConfig) -> PoolDocument | None:
+    """The rules to begin with, which arms in all worlds can begin with."""
+    if config.rules is None:
+        return None
+    document = read_pool(config.rules)
+    for world in config.sizes.worlds:
+        check_start(config.rules, document, place_named(world))
+    return document
+
+
+def _texts(start: PoolDocument | None) -> dict[str, list[str]]:
+    pools = {} if start is None else start.pools
+    return {key: [rule.text for rule in rules] for key, rules in pools.items()}
+
+
+def _identity(config: JerpConfig, start: PoolDocument | None) -> dict[str, Any]:
+    """The settings that must agree for a run to be resumed."""
+    return {
+        "experiment": "joint_rules",
+        "seed": config.seed,
+        "by": config.by,
+        "rules": None if start is None else pool_hash(start),
+        "sizes": _sizes(config),
+    }
+
+
+def _sizes(config: JerpConfig) -> dict[str, Any]:
+    """As JSON has them."""
+    return json.loads(json.dumps(asdict(config.sizes)))
+
+
+def _in_processes(
+    config: JerpConfig, work: Work, phase: str, progress: Progress
+) -> None:
+    """Runs a phase's jobs, `workers` processes at once, and shows how far they are."""
+    settings = {**vars(work), "sizes": config.scale}
+    jobs, folder = jobs_of(phase, work), config.folder.resolve()
+    each = config.sizes.iterations if phase == "arms" else 1
+    bar = progress.add_task(phase, total=each * len(jobs))
+    progress.update(bar, completed=_done(folder, jobs, each))
+    if all(job.is_done(folder) for job in jobs):
+        return
+    # A smoke run's jobs take hardly longer than their compilations, which every process
+    # would do anew.
+    count = 1 if config.smoke else config.workers
+    arguments = [
+        [str(folder), f"{i}/{count}", json.dumps(settings), phase] for i in range(count)
+    ]
+    run_together(
+        "experiments.joint_rules.jobs",
+        arguments,
+        folder,
+        lambda: progress.update(bar, completed=_done(folder, jobs, each)),
+        environment=HASTE if config.smoke else None,
+    )
+
+
+def _done(folder: Path, jobs: list[Job], each: int) -> int:
+    """Iterations behind us: those of finished jobs, and rows of the others."""
+    total = 0
+    for job in jobs:
+        rows = job.folder(folder) / "metrics.jsonl"
+        if job.is_done(folder):
+            total += each
+        elif rows.exists():
+            total += rows.read_bytes().count(b"\n")
+    return total
+
+
+def _write(results: dict[str, Any], config: JerpConfig, console: Console) -> None:
+    folder = config.folder
+    write_json(folder / "results.json", results)
+    write_figures(results, folder / "figures")
+    page = write_page(document(results), folder)
+    for world, found in results["worlds"].items():
+        console.print(terminal_table(results, world))
+        for line in directions(found):
+            console.print(line)
+        for arm, numbers in found["arms"].items():
+            for note in numbers["warnings"]:
+                console.print(f"note: {arm}, {note}")
+    console.print(stand_ins())
+    console.print(f"report: {page}", soft_wrap=True)
