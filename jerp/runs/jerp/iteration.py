@@ -20,7 +20,12 @@ from jerp.rules.edits import RuleEdits
 from jerp.rules.pool import RulePool
 from jerp.rules.selection import leave_out
 from jerp.runs.policy.groups import Play, PolicyTask, play_batch
-from jerp.runs.policy.iterations import episode_metrics, stream_of, whole_params
+from jerp.runs.policy.iterations import (
+    LEARN,
+    episode_metrics,
+    stream_of,
+    whole_params,
+)
 from jerp.training.group_settings import GroupHyper
 from jerp.training.joint import (
     JointState,
@@ -42,8 +47,8 @@ __all__ = [
     "working_sets",
 ]
 
-LEAVE_OUT = 1
-"""Stream of an iteration's key beside that of its episodes."""
+LEAVE_OUT = LEARN + 1
+"""Stream of random keys of a run, beside those of the policy's part."""
 
 _LEAST_TEXTS = 256
 """Rows of a table; it doubles, so that few shapes are compiled."""
@@ -104,7 +109,9 @@ def working_sets(plan: Plan, pool: RulePool, task_key: Array) -> Array | None:
 @partial(jax.jit, static_argnames="plan")
 def shown_rules_of(plan: Plan, key: Key, number: Any, working_set: Array) -> Array:
     """`[N, R]`, what is left of working sets in the prompts of one iteration."""
-    stream = jax.random.fold_in(stream_of(key, number), LEAVE_OUT)
+    # Not of the iteration's own key: that one is split for the tasks and episodes, and
+    # what is split off may be what is folded in.
+    stream = jax.random.fold_in(jax.random.fold_in(key, LEAVE_OUT), number)
     return leave_out(stream, working_set, rate=plan.rules.rule_dropout)
 
 

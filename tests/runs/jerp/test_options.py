@@ -7,10 +7,22 @@ import numpy as np
 import pytest
 
 from jerp.errors import ConfigError
+from jerp.rules.selection import leave_out
 from jerp.runs.jerp import learner
+from jerp.runs.jerp.iteration import Plan, shown_rules_of
+from jerp.runs.policy.iterations import stream_of
 from jerp.storage.metrics import read_metrics
 from jerp.storage.rule_documents import PoolDocument, PoolRule
-from tests.runs.jerp.small_run import HYPER, POLICY, RULES, TASK, TYPES, bits, run
+from tests.runs.jerp.small_run import (
+    HYPER,
+    KEY,
+    POLICY,
+    RULES,
+    TASK,
+    TYPES,
+    bits,
+    run,
+)
 from tests.runs.jerp.test_loop import Listening
 
 TWO = (PoolRule("Open it.", 5), PoolRule("Close it, now.", 1))
@@ -59,6 +71,17 @@ def test_rules_can_be_left_out_of_prompts(tmp_path, shown):
         assert 0 < left_out.sum() < (full >= 0).sum()
         np.testing.assert_array_equal(sets[~left_out], full[~left_out])
     assert (shown[0] != shown[1]).any()
+
+
+def test_what_is_left_out_and_what_is_played_are_drawn_apart():
+    """None of the keys that an iteration splits off for its tasks and episodes."""
+    rules = replace(RULES.config, rule_dropout=0.5)
+    plan, sets = Plan(TASK, rules, True), np.arange(64)[None]
+    kept = [shown_rules_of(plan, KEY, np.int32(i), sets) for i in range(3)]
+    assert len({tuple(row[0].tolist()) for row in kept}) == 3
+    for number in (2, 3):
+        for key in jax.random.split(stream_of(KEY, np.int32(0)), number):
+            assert (kept[0] != leave_out(key, sets, rate=0.5)).any()
 
 
 def test_settings_of_files_and_words(tmp_path):
