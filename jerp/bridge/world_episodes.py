@@ -90,7 +90,8 @@ def play_worlds(
         and `actions` `[B, T, A, L_a]`, as `jerp.models.token_policy.TokenPolicy` reads
         them. None shows what the world shows.
       working_set: see `rollout`. A view shows the texts of the rules, and the policy
-        reads them there; without one the policy is given their ids.
+        reads them there; without one the policy is given their ids. A rule for which a
+        view has no room is not in the episode's working set.
       rule_texts: by rule id, as `RuleBook.texts` has them, for a view.
 
     Returns:
@@ -114,6 +115,7 @@ def play_worlds(
     if rules is not None and view is not None:
         given, texts = None, texts_of_rules(rules, rule_texts)
     shown = _Shown(view, jax.device_get(seat.tasks), texts)
+    rules = shown.kept(now, rules)
     begun = begun_memory(actor, params, batch_size, given)
     # Copied, because it is consumed: it may be arrays of the caller's parameters.
     memory = jax.tree.map(jnp.copy, begun)
@@ -192,6 +194,17 @@ class _Shown:
             states, self.tasks, first=first, rules=self.rules
         )
         return {"tokens": tokens, "actions": self.actions}
+
+    def kept(self, now: Now, working_set: Array | None) -> Any:
+        """Working sets without the rules for which there is no room."""
+        if working_set is None or self.view is None or self.rules is None:
+            return working_set
+        states = jax.device_get(now[0])
+        number = self.view.num_fitting(states, self.tasks, self.rules)
+        ids = np.asarray(working_set)
+        real = ids >= 0
+        fits = real & (real.cumsum(axis=1) <= number[:, None])
+        return np.where(fits, ids, np.int32(-1))
 
     def cut(self, seen: Any) -> Any:
         """The same without most of the padding."""

@@ -12,7 +12,8 @@ An episode reads as a log: what is asked, then by turns what is seen and what wa
 Each piece is tokenised by itself and appended to what was read, so that the ids that
 were acted on are the ids that are learned from; nothing is ever tokenised again. An
 action ends with a line break: none is the beginning of another. The rules of an
-episode, if it has any, stand before what is asked (see `jerp.bridge.rule_prompt`).
+episode, if it has any, stand before what is asked (see `jerp.bridge.rule_prompt`), as
+many of the best as there is room for beside what is asked and seen.
 """
 
 from __future__ import annotations
@@ -44,12 +45,16 @@ class TextView:
       tokenizer: a `tokenizers.Tokenizer`; special tokens that it would add to a text,
         such as one at its beginning, are left out.
       num_actions: A, of the world.
-      num_observation_tokens: L_o; a text that is longer loses its end, and is counted.
+      num_observation_tokens: L_o; a text that is longer loses its end, and is counted;
+        no rule takes room from it.
       num_action_tokens: L_a; a longer action is refused.
-      max_cut_share: the share of observations that may be cut.
+      max_cut_share: the share that may be cut, of observations, of first ones, and of
+        rules.
 
     Attributes:
       num_shown, num_cut: observations so far, and how many of them were cut.
+      num_first, num_first_cut: the same of first ones, which say what is asked.
+      num_rules, num_rules_cut: rules so far, and for how many there was no room.
     """
 
     def __init__(
@@ -68,6 +73,8 @@ class TextView:
         self.num_action_tokens = num_action_tokens
         self.max_cut_share = max_cut_share
         self.num_shown = self.num_cut = 0
+        self.num_first = self.num_first_cut = 0
+        self.num_rules = self.num_rules_cut = 0
         self._tokenizer = tokenizer
         self._known: dict[str, list[int]] = {}
         self._prompt = self._ids(PROMPT)
@@ -110,23 +117,40 @@ class TextView:
           tasks: its parameters, leaves `[B, ...]`.
           first: nothing was read yet: what is asked comes before what is seen.
           rules: texts of `B` working sets, best first; they come before what is asked,
-            and so at first alone.
+            and so at first alone. The last ones are left out where there is no room.
         """
+        room = self.num_observation_tokens - len(self._prompt)
         found = np.zeros((len(rows_of(tasks)), self.num_observation_tokens), np.int32)
         pairs = zip(rows_of(states), rows_of(tasks), strict=True)
         for row, (state, task) in enumerate(pairs):
-            said, before = self.text.observation(state, task), ""
+            ids = self._said(state, task, first=first)
+            cut = len(ids) > room
+            self.num_cut += cut
             if first:
-                said = f"{self.text.task(state, task)}\n{said}"
-                before = rules_block(rules[row]) if rules is not None else ""
-            # Apart, so that a task has the same ids whatever stands before it.
-            ids = [*(self._ids(before) if before else ()), *self._ids(said)]
-            room = self.num_observation_tokens - len(self._prompt)
-            self.num_cut += len(ids) > room
+                self.num_first_cut += cut
+                ids = [*self._ruled(rules[row] if rules else (), ids), *ids]
             ids = [*ids[:room], *self._prompt]
             found[row, : len(ids)] = ids
         self.num_shown += len(found)
+        self.num_first += first * len(found)
         return found
+
+    def num_fitting(
+        self, states: Any, tasks: Any, rules: Sequence[Sequence[str]]
+    ) -> np.ndarray:
+        """`[B]` int32, for how many rules first observations have room.
+
+        Args:
+          states: of the world, leaves `[B, ...]`.
+          tasks: its parameters, leaves `[B, ...]`.
+          rules: texts of `B` working sets, best first.
+        """
+        rows = zip(rows_of(states), rows_of(tasks), rules, strict=True)
+        number = [
+            len(self._fitting(texts, self._said(state, task, first=True)))
+            for state, task, texts in rows
+        ]
+        return np.asarray(number, np.int32)
 
     def transcripts(self, data: Trajectory) -> list[str]:
         """What was read and written in each of `B` episodes, as text.
@@ -164,13 +188,51 @@ class TextView:
                     )
 
     def check_cuts(self) -> None:
-        """Raises `InputError` if too many observations lost their end."""
-        if self.num_cut > self.max_cut_share * self.num_shown:
+        """Raises `InputError` if too many texts lost their end, or rules their place.
+
+        First observations are counted apart too: they are few, and say what is asked.
+        """
+        counts = (
+            ("observations", self.num_cut, self.num_shown),
+            ("first observations", self.num_first_cut, self.num_first),
+        )
+        for what, cut, number in counts:
+            if cut > self.max_cut_share * number:
+                raise InputError(
+                    f"num_observation_tokens: {cut} of {number} {what} are longer than "
+                    f"{self.num_observation_tokens} tokens, expected at most "
+                    f"{self.max_cut_share:.0%}; raise it or max_cut_share"
+                )
+        if self.num_rules_cut > self.max_cut_share * self.num_rules:
             raise InputError(
-                f"num_observation_tokens: {self.num_cut} of {self.num_shown} "
-                f"observations are longer than {self.num_observation_tokens} tokens, "
-                f"expected at most {self.max_cut_share:.0%}; raise it or max_cut_share"
+                f"num_observation_tokens: {self.num_rules_cut} of {self.num_rules} "
+                f"rules have no room in {self.num_observation_tokens} tokens beside "
+                f"what is asked and seen, expected at most {self.max_cut_share:.0%}; "
+                "raise it or max_cut_share, or show fewer or shorter rules"
             )
+
+    def _said(self, state: Any, task: Any, *, first: bool) -> list[int]:
+        """What is asked, at first, and what is seen."""
+        seen = self.text.observation(state, task)
+        return self._ids(f"{self.text.task(state, task)}\n{seen}" if first else seen)
+
+    def _ruled(self, texts: Sequence[str], said: Sequence[int]) -> Sequence[int]:
+        """What stands of the rules before what is said; the rest is counted."""
+        kept = self._fitting(texts, said)
+        self.num_rules += len(texts)
+        self.num_rules_cut += len(texts) - len(kept)
+        return self._block(kept)
+
+    def _fitting(self, texts: Sequence[str], said: Sequence[int]) -> Sequence[str]:
+        """The first rules, as many as have room beside what is said."""
+        room = self.num_observation_tokens - len(self._prompt) - len(said)
+        while texts and len(self._block(texts)) > room:
+            texts = texts[:-1]
+        return texts
+
+    def _block(self, texts: Sequence[str]) -> Sequence[int]:
+        """Apart, so that a task has the same ids whatever stands before it."""
+        return self._ids(rules_block(texts)) if texts else ()
 
     def _actions_of(self, task: Any) -> np.ndarray:
         found = np.zeros((self.num_actions, self.num_action_tokens), np.int32)

@@ -158,6 +158,19 @@ def test_rules_are_shown_before_the_first_step_and_recorded(shown):
     )
 
 
+def test_a_rule_without_room_is_not_in_the_working_set(shown):
+    plain = replay(shown, view=view()).observation["tokens"][:, 0]
+    size = int((plain != 0).sum(axis=1).max()) + 17  # the first rule and the heading
+    sets = np.array([[-1, 0, -1, 1]] * 3, np.int32)
+    small = view(num_observation_tokens=size, max_cut_share=1.0)
+    found = replay(shown, view=small, working_set=sets, rule_texts=RULES)
+    told = (found.observation["tokens"][:, 0] == WORDS.token_to_id("-")).sum(axis=1)
+    assert {*told} == {1, 2} and small.num_rules_cut == (told == 1).sum()
+    expected = np.where(told[:, None] == 1, [-1, 0, -1, -1], [-1, 0, -1, 1])
+    np.testing.assert_array_equal(found.working_set, expected)
+    check_trajectory(found)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

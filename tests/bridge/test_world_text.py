@@ -18,7 +18,7 @@ from jerp.envs.shop_text import ShopText
 from jerp.envs.tools import Tools
 from jerp.envs.tools_tasks import tools_tasks
 from jerp.envs.tools_text import ToolsText
-from jerp.errors import ConfigError
+from jerp.errors import ConfigError, InputError
 from tests.bridge.tiny_model import tokenizer as byte_tokenizer
 from tests.bridge.words import word_tokenizer
 
@@ -77,6 +77,40 @@ def test_rules_stand_before_what_is_asked():
     later = shown.observations(STATES, TASKS, first=False, rules=rules)
     blank = shown.observations(STATES, TASKS, first=False)
     np.testing.assert_array_equal(later, blank)
+
+
+WORDY = word_tokenizer("Reach from It is 1 2 3 . raise it", "Rules: - When , leave")
+TOLD = ["When it is 1, raise it.", "When it is 2, leave it."]
+
+
+def test_no_rule_takes_room_from_what_is_asked():
+    """Each rule has 10 tokens, their heading 3, what is asked and seen 12."""
+    said = view(tokenizer=WORDY).observations(STATES, TASKS, first=True)
+    for room, fit in ((45, 2), (35, 2), (34, 1), (25, 1), (24, 0), (12, 0)):
+        shown = view(tokenizer=WORDY, num_observation_tokens=room)
+        rules = [TOLD, []]
+        assert shown.num_fitting(STATES, TASKS, rules).tolist() == [fit, 0]
+        assert shown.num_rules == 0
+        found = shown.observations(STATES, TASKS, first=True, rules=rules)
+        for row, plain in zip(found, said, strict=True):
+            ids, plain = (x[x != 0] for x in (row, plain))
+            np.testing.assert_array_equal(ids[-len(plain) :], plain)
+        assert (found == WORDY.token_to_id("When")).sum() == fit
+        assert shown.num_cut == 0
+        assert (shown.num_rules, shown.num_rules_cut) == (2, 2 - fit)
+        if fit < 2:
+            with pytest.raises(InputError, match="2 rules have no room in"):
+                shown.check_cuts()
+
+
+def test_few_first_observations_do_not_hide_among_many():
+    shown = view(num_observation_tokens=8)
+    shown.observations(STATES, TASKS, first=True)
+    for _ in range(200):
+        shown.observations(STATES, TASKS, first=False)
+    assert (shown.num_cut, shown.num_first, shown.num_first_cut) == (2, 2, 2)
+    with pytest.raises(InputError, match="2 of 2 first observations are longer than 8"):
+        shown.check_cuts()
 
 
 def test_actions_end_with_a_line_break():
