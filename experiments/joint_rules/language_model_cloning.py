@@ -1,0 +1,130 @@
+"""Adapters of a language model, cloned from someone who does as rules say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.jobs.job_files import read_job_tree
+from experiments.joint_rules.base import (
+    all_rules,
+    draw_prompts,
+    left_to_rules,
+    may_be_told,
+)
+from experiments.joint_rules.language_model_reader import Reader
+from experiments.joint_rules.oracle import oracle_moves, right_moves
+from jerp.bridge.world_episodes import Replay
+from jerp.models.lora import init_adapters
+from jerp.rollout.rule_demonstrations import rule_demonstrations
+from jerp.storage.adapters import save_adapters
+from jerp.storage.tensors import save_tree
+from jerp.training.cloning import clone_policy
+from jerp.trajectory import Trajectory
+from jerp.typing import Key
+
+__all__ = ["ADAPTERS", "ROWS", "cloned_adapters", "export_adapters", "read_adapters"]
+
+ADAPTERS = "adapters.safetensors"
+ROWS = 4
+"""Demonstrations an update; as many episodes at once in training."""
+
+
+def cloned_adapters(where: Path, key: Key, reader: Reader) -> Any:
+    """Adapters that do as a follower of rules did, having read what there was.
+
+    Args:
+      where: the part's folder, in which they are kept; found there, they are read.
+      key: consumed.
+      reader: whose.
+    """
+    path, sizes = where / ADAPTERS, reader.sizes
+    if path.exists():
+        return read_adapters(where)
+    keys = jax.random.split(key, 3)
+    data = _demonstrations(keys[0], reader)
+    # Demonstrations are short: what no token is in need not be computed.
+    policy = replace(reader.policy, capacity=_longest(data))
+    fresh = init_adapters(
+        keys[1],
+        policy.config,
+        policy.lora,  # pyright: ignore
+    )
+    clone = partial(clone_policy, policy=policy, epochs=sizes.epochs, batch_size=ROWS)
+    params, loss = jax.jit(clone)(
+        keys[2],
+        params={"adapters": fresh},
+        data=data,
+        frozen={"decoder": reader.decoder},
+    )
+    noted = {"loss": np.asarray(loss).tolist(), "success": _success(data)}
+    save_tree(path, params["adapters"], noted)
+    return params["adapters"]
+
+
+def _demonstrations(key: Key, reader: Reader) -> Trajectory:
+    """What a follower of rules did, played again for the sake of the words."""
+    place, sizes = reader.place, reader.sizes
+    keys = jax.random.split(key, 4)
+    found = oracle_moves(keys[0], place, sizes.oracle_tasks)
+    right = right_moves(found)
+    told = may_be_told(right, found.possible, place.held)
+    drawn = place.tasks(keys[1], sizes.oracle_tasks, "train")
+    tasks = jax.tree.map(lambda x: x[: sizes.demonstrations], drawn)
+    prompts = draw_prompts(keys[2], place.type_of(tasks), right, told)
+    prompts = prompts[:, : sizes.num_rules]
+    settings = {
+        "num_steps": sizes.demonstration_steps,
+        "batch_size": sizes.demonstrations,
+    }
+    show = partial(
+        rule_demonstrations,
+        env=place.env,
+        noise=sizes.noise,
+        unknown=left_to_rules(right),
+        **settings,
+    )
+    table = jnp.asarray(all_rules(place.rule_sizes))
+    done = jax.jit(show)(keys[3], env_params=tasks, rules=table, working_set=prompts)
+    told_again = reader.play(
+        jax.random.clone(keys[3]),
+        place.env,
+        tasks,
+        Replay(),
+        done.action,
+        working_set=prompts,
+        rule_texts=reader.texts,
+        **settings,
+    )
+    return reader.policy.with_tokens(told_again)
+
+
+def _longest(data: Trajectory) -> int:
+    """Tokens of the longest episode, up to a round number."""
+    seen: Any = data.observation
+    count = np.sum(seen["tokens"] != 0, axis=(1, 2))
+    count = count + np.sum(np.asarray(data.token_mask), axis=(1, 2))
+    return -64 * (-int(count.max()) // 64)
+
+
+def _success(data: Trajectory) -> float:
+    return float(np.asarray(data.reward).sum(axis=1).mean())
+
+
+def read_adapters(where: Path) -> Any:
+    """Those that a part keeps."""
+    return jax.tree.map(jnp.asarray, read_job_tree(where, ADAPTERS)[0])
+
+
+def export_adapters(where: Path, reader: Reader, adapters: Any) -> None:
+    """Writes `adapter/`, as PEFT reads it."""
+    lora = reader.policy.lora
+    assert lora is not None  # open_reader gives one
+    name = reader.weights.name
+    save_adapters(where / "adapter", adapters, lora, base_model=name)
