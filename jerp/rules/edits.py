@@ -182,10 +182,10 @@ def _apply(
         step=step,
     )
     edits = edits.replace(valid=edits.valid & inside)
-    row, took_effect = _in_turn(row, edits, numbers, merge, order)
+    row, took_effect, upvoted = _in_turn(row, edits, numbers, merge, order)
     to = jnp.where(inside, task, pool.active.shape[0])
     pool = jax.tree.map(lambda x, new: x.at[to].set(new, mode="drop"), pool, row)
-    return pool, _counts(edits, took_effect)
+    return pool, _counts(edits, took_effect, upvoted)
 
 
 def _in_turn(
@@ -194,19 +194,22 @@ def _in_turn(
     numbers: EditNumbers,
     merge: MergeScore,
     order: EditOrder,
-) -> tuple[RulePool, Array]:
-    """The row after all edits, and which of them took effect, as they were given."""
+) -> tuple[RulePool, Array, Array]:
+    """The row after all edits, and which took effect or upvoted, as they were given."""
 
-    def one(row: RulePool, edit: RuleEdits) -> tuple[RulePool, Array]:
-        return edited_row(row, edit, numbers, merge=merge)
+    def one(row: RulePool, edit: RuleEdits) -> tuple[RulePool, tuple[Array, Array]]:
+        there = jnp.any(row.active & (row.rule_id == edit.rule_id))
+        row, can = edited_row(row, edit, numbers, merge=merge)
+        return row, (can, can & there & (edit.op == EditOp.EDIT))
 
     turn = jnp.arange(edits.op.shape[0])
     if order == "expel":
         place = jnp.argsort(jnp.array(EXPEL_ORDER))
         place = place[jnp.clip(edits.op, 0, len(EditOp) - 1)]
         turn = jnp.argsort(place, stable=True)
-    row, can = lax.scan(one, row, jax.tree.map(lambda x: x[turn], edits))
-    return row, jnp.zeros_like(can).at[turn].set(can)
+    row, found = lax.scan(one, row, jax.tree.map(lambda x: x[turn], edits))
+    took_effect, upvoted = (jnp.zeros_like(x).at[turn].set(x) for x in found)
+    return row, took_effect, upvoted
 
 
 def _checked(
@@ -253,7 +256,7 @@ def _check_full(full: ArrayLike | None, full_at: int | None) -> None:
         check_count("full_at", full_at)
 
 
-def _counts(edits: RuleEdits, took_effect: Array) -> EditCounts:
+def _counts(edits: RuleEdits, took_effect: Array, upvoted: Array) -> EditCounts:
     ops = jnp.arange(len(EditOp), dtype=edits.op.dtype)
     is_op = edits.op[:, None] == ops[None]
     valid, done = edits.valid[:, None], took_effect[:, None]
@@ -261,4 +264,5 @@ def _counts(edits: RuleEdits, took_effect: Array) -> EditCounts:
         applied=jnp.sum(is_op & done, axis=0, dtype=jnp.int32),
         dropped=jnp.sum(is_op & valid & ~done, axis=0, dtype=jnp.int32),
         took_effect=took_effect,
+        upvoted=upvoted,
     )

@@ -61,11 +61,14 @@ class EditCounts(struct.PyTreeNode):
       applied: `[5]` int32, edits of each `EditOp` that changed the pool.
       dropped: `[5]` int32, the other valid ones.
       took_effect: `[E]` bool, of each edit in the order they were given.
+      upvoted: `[E]` bool, those of them that were an EDIT into the text of a rule that
+        the pool has, and so the UPVOTE of that one.
     """
 
     applied: Array
     dropped: Array
     took_effect: Array
+    upvoted: Array
 
 
 class EditNumbers(NamedTuple):

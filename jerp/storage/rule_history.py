@@ -31,6 +31,7 @@ LedgerOp = Literal[
 that went by its score or the capacity, or because the policy had absorbed it."""
 
 WRITES: tuple[LedgerOp, ...] = ("START", "ADD", "EDIT", "MERGE")
+REPLACES: tuple[LedgerOp, ...] = ("EDIT", "MERGE")
 ENDS: tuple[LedgerOp, ...] = ("PRUNE", "RETIRE")
 
 
@@ -127,7 +128,8 @@ class RuleHistory:
         oldest first.
       votes: the UPVOTEs and DOWNVOTEs of all of them, oldest first.
       scores: step and score, where they were noted for it.
-      ended: the PRUNE or RETIRE after its last writing, None while it is there.
+      ended: the PRUNE or RETIRE after its last writing, or the EDIT or MERGE that put
+        another rule in its place; None while it is there.
     """
 
     task_key: str
@@ -210,6 +212,8 @@ class RuleHistories:
             made_of = self._records.get((row.task_key, parent), _Record())
             record.writings |= made_of.writings
             record.votes |= made_of.votes
+            if row.op in REPLACES and parent != row.rule:
+                made_of.ended = row
         record.writings[self._num_rows] = row
 
     def _record(self, task_key: str, rule: int) -> _Record:

@@ -117,7 +117,7 @@ def test_a_history_runs_through_what_a_rule_was_made_of(run, capsys):
         "    step 0 ADD: Use [red]any[/red] <lid>. (from tasks t5)\n"
         "    votes: 1 UPVOTE, of 1 task\n"
         "    scores by step: 1:2 3:2.5\n"
-        "0  Heat it.  gone\n"
+        "0  Heat it.  gone at step 1 (EDIT)\n"
         "    step 0 ADD: Heat it. (by r; from tasks t0)\n"
         "4  Gone.  gone at step 3 (PRUNE)  learned from 1 of the evaluated tasks\n"
         "    step 2 ADD: Gone. (from tasks t3)\n"

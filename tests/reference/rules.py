@@ -47,7 +47,7 @@ def edited(
     full=None,
     full_at=None,
 ):
-    """`(row, done)`, done in the order of the edits as given."""
+    """`(row, done)`, the word of what each edit did, or None, in the order as given."""
     row = [held and replace(held) for held in row]
     held = sum(rule is not None for rule in row)
     if full is None:
@@ -55,16 +55,16 @@ def edited(
     turns = list(range(len(edits)))
     if order == "expel":
         turns = [i for word in TURNS for i in turns if edits[i][0] == word]
-    done = [False] * len(edits)
+    done = [None] * len(edits)
     for i in turns:
         op, target, new, tokens, members = edits[i]
         at = find(row, target)
         if op == "downvote" and at is not None:
             row[at].score -= full_downvote if full else downvote
-            done[i] = True
+            done[i] = op
         if op == "upvote" and at is not None:
             row[at].score += upvote
-            done[i] = True
+            done[i] = op
         if op == "edit" and at is not None:
             there = find(row, new)
             if there is None:
@@ -72,15 +72,15 @@ def edited(
                 row[at].score += edit_bonus
             else:
                 row[there].score += upvote
-            done[i] = True
+            done[i] = "edit" if there is None else "upvote"
         if op == "merge":
             slots = {find(row, member) for member in members}
             if None not in slots and len(slots) > 1:
                 unite(row, slots | ({find(row, new)} - {None}), new, tokens, merge)
-                done[i] = True
+                done[i] = op
         if op == "add" and find(row, new) is None and None in row:
             row[row.index(None)] = Rule(initial_score, new, step, 0, 0, tokens)
-            done[i] = True
+            done[i] = op
     return row, done
 
 

@@ -64,6 +64,12 @@ def test_an_edit_into_a_rule_that_is_there_is_a_vote_for_it():
     row, counts = after((EDIT, 11, 12, 9, ()), upvote=4.0)
     assert row == ROW | {3: (6.0, 12, 1, 3, 3, 4)}
     assert counts.applied.tolist() == [0, 1, 0, 0, 0]
+    assert counts.upvoted.tolist() == [True] + [False] * 5
+    # By what is there at its turn; what is dropped is no vote, nor is another edit.
+    turns = ((ADD, -1, 20, 1, ()), (EDIT, 11, 21, 1, ()), (EDIT, 12, 21, 1, ()))
+    _, counts = after(*turns, (EDIT, 99, 12, 1, ()), (MERGE, -1, 12, 1, (10, 12)))
+    assert counts.took_effect.tolist() == [True, True, True, False, True, False]
+    assert counts.upvoted.tolist() == [False, False, True] + [False] * 3
 
 
 @pytest.mark.parametrize(("merge", "score"), [("max", 3.0), ("sum", 4.0)])

@@ -94,11 +94,16 @@ def test_any_edits_do_what_plain_python_does(tables, edits, numbers, full):
                 getattr(after, name)[0], getattr(pool, name)[0]
             )
         of_op = [
-            [d for e, d in zip(edits, done, strict=True) if e[0] == op] for op in EditOp
+            [bool(d) for e, d in zip(edits, done, strict=True) if e[0] == op]
+            for op in EditOp
         ]
         assert counts.applied.tolist() == [sum(d) for d in of_op]
         assert counts.dropped.tolist() == [len(d) - sum(d) for d in of_op]
-        assert counts.took_effect.tolist() == done + [False] * (EDITS - len(done))
+        rest = [False] * (EDITS - len(done))
+        assert counts.took_effect.tolist() == [*map(bool, done), *rest]
+        votes = [e[0] == EditOp.EDIT for e in edits]
+        votes = [v and d == "upvote" for v, d in zip(votes, done, strict=True)]
+        assert counts.upvoted.tolist() == votes + rest
 
 
 @jax.jit

@@ -229,6 +229,18 @@ def test_a_text_that_comes_back_keeps_its_past():
     assert histories(rows[:2])["k", 0].ended == rows[1]
 
 
+def test_a_rule_that_another_replaced_is_gone():
+    found = histories(ROWS)
+    assert found["k", 0].ended == ROWS[2]
+    assert found["k", 1].ended == found["k", 2].ended == ROWS[5]
+    # One that a merge kept the text of is there, and so is one that is voted for.
+    rows = (*ROWS[:3], edit(4, "MERGE", 2, "c.", (1, 2)), edit(5, "UPVOTE", 2, "c."))
+    found = histories(rows)
+    assert found["k", 2].ended is None and found["k", 1].ended == rows[3]
+    dropped = dataclasses.replace(ROWS[2], applied=False)
+    assert histories((*ROWS[:2], dropped))["k", 0].ended is None
+
+
 def test_the_same_text_of_two_keys_has_two_histories():
     rows = (
         edit(0, "ADD", 0, "a.", source_tasks=("t0",)),

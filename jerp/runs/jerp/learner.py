@@ -235,7 +235,10 @@ class Learner:
         )
 
 
-_NO_COUNTS: Any = (*(np.zeros((1, len(EditOp)), np.int32),) * 2, np.zeros((1, 1), bool))
+_NO_COUNTS: Any = (
+    *(np.zeros((1, len(EditOp)), np.int32),) * 2,
+    *(np.zeros((1, 1), bool),) * 2,
+)
 _NOTHING: tuple[Proposal, EditCounts, list[LedgerRow]] = (
     Proposal((), {}, {}),
     EditCounts(*_NO_COUNTS),

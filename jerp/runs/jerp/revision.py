@@ -137,13 +137,16 @@ def edit_metrics(proposal: Proposal, counts: EditCounts) -> dict[str, float]:
       counts: leaves `[G, ...]` on the host.
 
     Returns:
-      `applied_<op>` and `dropped_<op>`, `rejected`, `rejected_<reason>`, and
-      `edited_share`, groups reflected on whose pool changed.
+      `applied_<op>`, as the ledger has them, `dropped_<op>`, `rejected`,
+      `rejected_<reason>`, and `edited_share`, groups reflected on whose pool changed.
     """
     found = {}
     for name, count in (("applied", counts.applied), ("dropped", counts.dropped)):
         for op in EditOp:
             found[f"{name}_{op.name.lower()}"] = float(np.sum(count[:, op]))
+    upvoted = float(np.sum(counts.upvoted))
+    found["applied_edit"] -= upvoted
+    found["applied_upvote"] += upvoted
     groups = max(len(proposal.occasions), 1)
     edited = np.any(np.asarray(counts.took_effect), axis=1)
     found["edited_share"] = float(np.sum(edited)) / groups
@@ -164,6 +167,9 @@ def ledger_rows(
 ) -> list[RuleEdit]:
     """Every edit that was proposed, in the order in which they were applied.
 
+    An EDIT into the text of a rule of the pool is the UPVOTE of that rule that it was:
+    its task has not written the text.
+
     Args:
       proposal: of the iteration.
       counts: leaves `[G, ...]` on the host.
@@ -178,13 +184,20 @@ def ledger_rows(
 
     return [
         _row(
-            *(edit, proposal.occasions[edit.group], book[edit.rule_id]),
+            *(_as_done(edit, counts), proposal.occasions[edit.group]),
+            text=book[edit.rule_id],
             step=step,
             applied=bool(counts.took_effect[edit.group, edit.place]),
             reflector=reflector,
         )
         for edit in sorted(proposal.edits, key=turn)
     ]
+
+
+def _as_done(edit: Edit, counts: EditCounts) -> Edit:
+    if not counts.upvoted[edit.group, edit.place]:
+        return edit
+    return edit._replace(op=EditOp.UPVOTE, targets=(edit.rule_id,))
 
 
 def _fault(operation: Operation, place: int, rules: RuleConfig) -> str | None:
@@ -207,7 +220,7 @@ def _edit(group: int, place: int, operation: Operation, book: RuleBook) -> Edit:
     return Edit(group, place, op, tuple(map(int, targets)), int(rule_id))
 
 
-def _row(edit: Edit, occasion: Occasion, text: str, **fields: Any) -> RuleEdit:
+def _row(edit: Edit, occasion: Occasion, **fields: Any) -> RuleEdit:
     """References too are what an edit was made from: their tasks may leak."""
     trials: list[Trial] = [*occasion.trials, *occasion.references]
     replaced = edit.op in (EditOp.EDIT, EditOp.MERGE)
@@ -215,7 +228,6 @@ def _row(edit: Edit, occasion: Occasion, text: str, **fields: Any) -> RuleEdit:
         task_key=occasion.task_key,
         op=edit.op.name,
         rule=edit.rule_id,
-        text=text,
         parents=edit.targets if replaced else (),
         target=edit.targets[0] if len(edit.targets) == 1 else -1,
         source_tasks=tuple(dict.fromkeys(t.task_digest for t in trials)),

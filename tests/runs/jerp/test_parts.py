@@ -13,12 +13,14 @@ from jerp.envs.rule_language import sentence
 from jerp.errors import ConfigError, InputError
 from jerp.rollout.scan import rollout
 from jerp.rules.book import RuleBook
-from jerp.rules.edits import EditCounts, EditOp
+from jerp.rules.edits import EditCounts, EditOp, apply_edits
 from jerp.runs.jerp.iteration import rule_table
 from jerp.runs.jerp.occasions import Group, groups_of, situate_by_replay
 from jerp.runs.jerp.references import References
-from jerp.runs.jerp.revision import edit_arrays, ledger_rows, proposed
+from jerp.runs.jerp.revision import edit_arrays, edit_metrics, ledger_rows, proposed
 from jerp.runs.jerp.settings import Learns, RuleSettings, Tasks
+from jerp.storage.rule_documents import PoolDocument, PoolRule, open_document
+from jerp.storage.rule_history import RuleEdit, histories
 from jerp.training.joint import RuleConfig
 from jerp.typing import Outcome
 from tests.runs.jerp.small_run import ENV, LANGUAGE, POLICY, STEPS, TASKS, TYPES
@@ -89,7 +91,8 @@ def test_the_ledger_names_all_that_an_edit_was_made_from():
     group = [Group(0, 0, occasion.trials)]
     found = proposed(group, [occasion], [Reflection(tuple(said))], book, rules)
     effect = np.array([[True, False, True, False]])
-    counts = EditCounts(np.zeros((1, 5)), np.zeros((1, 5)), effect)
+    none = np.zeros((1, 5))
+    counts = EditCounts(none, none, effect, np.zeros((1, 4), bool))
     settings = {"step": 7, "reflector": "busy"}
     rows = ledger_rows(found, counts, book, order="expel", **settings)
     assert [row.op for row in rows] == ["UPVOTE", "MERGE", "ADD"]
@@ -103,6 +106,41 @@ def test_the_ledger_names_all_that_an_edit_was_made_from():
         assert row.source_episodes == ("1/0", "1/4", "0/3")
     given = ledger_rows(found, counts, book, order="given", **settings)
     assert [row.op for row in given] == ["ADD", "MERGE", "UPVOTE"]
+
+
+def test_an_edit_into_a_text_that_is_there_is_ledgered_as_the_vote_it_was():
+    """By its task nothing was written, so that no leak is seen where there is none."""
+    rules, book = RuleConfig(2), RuleBook(["Heat it.", "Cool it."])
+    pool, _, _ = open_document(
+        PoolDocument({"heat": (PoolRule("Heat it.", 2), PoolRule("Cool it.", 2))}),
+        rules.slots(1),
+        book=book,
+    )
+    occasion = Occasion("heat", "heat", (), (trial("1/0"),))
+    said = Operation(EDIT, (1,), "Heat it."), Operation(EDIT, (1,), "Warm it.")
+    group, reflection = [Group(0, 0, occasion.trials)], [Reflection(said)]
+    found = proposed(group, [occasion], reflection, book, rules)
+    arrays = edit_arrays(found.edits, book, rules, num_groups=1)
+    _, counts = apply_edits(pool, 0, jax.tree.map(lambda x: x[0], arrays))
+    counts = jax.tree.map(lambda x: np.asarray(x)[None], counts)
+    rows = ledger_rows(found, counts, book, step=3, reflector="llm", order="expel")
+    vote, written = rows
+    assert (vote.op, vote.rule, vote.text, vote.applied) == (
+        "UPVOTE",
+        0,
+        "Heat it.",
+        True,
+    )
+    assert (vote.parents, vote.target) == ((), 0)
+    assert (written.op, written.rule, written.parents) == ("EDIT", 2, (1,))
+    metrics = edit_metrics(found, counts)
+    assert metrics["applied_edit"] == metrics["applied_upvote"] == 1
+    start = (
+        RuleEdit(0, "heat", "START", i, book[i], source_tasks=("t0",)) for i in (0, 1)
+    )
+    told = histories([*start, *rows])
+    assert told["heat", 0].sources == ("t0",) and told["heat", 0].voters == ("a1",)
+    assert told["heat", 1].ended == written and told["heat", 0].ended is None
 
 
 def test_operations_become_arrays():
