@@ -53,16 +53,52 @@ def test_by_hand():
     assert not found.z[[HOT, BURNS]].any() and not found.gain[[HOT, BURNS]].any()
 
 
-def test_earlier_successes_count_as_a_stratum_of_their_own():
+def test_earlier_successes_stand_beside_those_of_the_group():
     group = [trial(LOST, (COLD, WAIT)), trial(LOST, (COLD, WAIT))]
     earlier = [trial(WON, (COLD, LIGHT), task=name) for name in "bc"]
     found = contrast(occasion(*group, references=tuple(earlier)), **SIZE)
     assert found.gain[COLD, LIGHT] == 1 and found.tasks[COLD, LIGHT] == 2
     np.testing.assert_allclose(found.z[COLD, LIGHT], 1 / math.sqrt(1 / 3))
+    # One more of the group, which met no failure, and one that did.
+    apart, there = (trial(WON, (COLD, LIGHT), anchors=[a]) for a in (7, COLD))
+    one, both = (
+        contrast(occasion(*group, won, references=tuple(earlier)), **SIZE).z
+        for won in (apart, there)
+    )
+    np.testing.assert_allclose(one[COLD, LIGHT], 1 / math.sqrt(1 / 3))
+    np.testing.assert_allclose(both[COLD, LIGHT], 1 / math.sqrt(6 / 25 * 25 / 24))
     with_failures = (*earlier, trial(LOST, (COLD, WAIT), task="d"))
     again = contrast(occasion(*group, references=with_failures), **SIZE)
     for one, other in zip(found, again, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def passed(group, lost, earlier):
+    """Chances `[p]` that z of a move passes 1.64 if all make it with chance p."""
+    counts = group - lost, earlier, lost
+    rows = [
+        [trial(outcome, (COLD, move), task=task) for move in (LIGHT, WAIT)]
+        for outcome, task in ((WON, "a"), (WON, "b"), (LOST, "a"))
+    ]
+    share, found = np.array([0.1, 0.2, 0.5, 0.8, 0.9]), 0.0
+    for made in np.ndindex(*(n + 1 for n in counts)):
+        won, others, fails = (
+            [lit] * k + [waited] * (n - k)
+            for (lit, waited), k, n in zip(rows, made, counts, strict=True)
+        )
+        seen = contrast(occasion(*won, *fails, references=tuple(others)), **SIZE)
+        if seen.z[COLD, LIGHT] >= 1.64:
+            ways = math.prod(map(math.comb, counts, made))
+            k, n = sum(made), sum(counts)
+            found += ways * share**k * (1 - share) ** (n - k)
+    return found
+
+
+@pytest.mark.parametrize("lost", [1, 2, 4, 7])
+def test_chance_passes_as_seldom_as_is_said(lost):
+    for earlier in (0, 5):
+        found = passed(8, lost, earlier)
+        assert 0 < found[2] < 0.08 and found.max() < 0.15
 
 
 def test_they_are_compared_where_they_met():

@@ -213,11 +213,12 @@ def test_only_what_is_added_misleads():
 
 HOUSE = house_small()
 LANGUAGE = HouseRules(HOUSE.size)
+GROUPS = 120
 
 
 def told(noise, key):
     """Groups of eight noisy oracles, by task: the task's type and the trials."""
-    tasks = house_tasks(jax.random.key(0), 60, size=HOUSE.size)
+    tasks = house_tasks(jax.random.key(0), GROUPS, size=HOUSE.size)
     env = Situated(HOUSE, LANGUAGE)
     data = PLAY(jax.random.key(key), env, tasks, noise=noise)
     fields, rows = data.observation, data.task_id
@@ -240,7 +241,7 @@ def told(noise, key):
 
 
 PLAY = jax.jit(
-    partial(demonstrations, num_steps=HOUSE.horizon, batch_size=60 * 8),
+    partial(demonstrations, num_steps=HOUSE.horizon, batch_size=GROUPS * 8),
     static_argnums=1,
 )
 

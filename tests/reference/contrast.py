@@ -22,8 +22,9 @@ def contrast(trials, references, num_situations, num_moves):
         for m in range(num_moves):
             support, share, tasks = successes([*won, *references], s, m)
             fails = [last_moves(t[3])[s] for t in lost if s in last_moves(t[3])]
-            strata = [(references, True), (won, met(won, lost, s))]
-            gain, z = compared(fails, strata, s, m)
+            beside = [*references, *(won if met(won, lost, s) else [])]
+            wins = [last_moves(t[3])[s] for t in beside if s in last_moves(t[3])]
+            gain, z = compared(wins, fails, m)
             found[s, m] = (support, share, tasks, fails.count(m), gain, z)
     return found
 
@@ -47,18 +48,14 @@ def met(won, lost, s):
     return bool(states(won) & states(lost))
 
 
-def compared(fails, strata, s, m):
-    total = weight = variance = 0.0
-    for rows, counts in strata:
-        wins = [last_moves(t[3])[s] for t in rows if s in last_moves(t[3])]
-        if not (counts and wins and fails):
-            continue
-        number = len(wins) + len(fails)
-        pairs = len(wins) * len(fails) / number
-        part = (wins.count(m) + fails.count(m)) / number
-        gap = wins.count(m) / len(wins) - fails.count(m) / len(fails)
-        total += pairs * gap
-        weight += pairs
-        variance += pairs * part * (1 - part) * number / (number - 1)
-    gain = total / weight if weight else 0.0
-    return gain, total / math.sqrt(variance) if variance > 1e-12 else 0.0
+def compared(wins, fails, m):
+    """Of one table of two rows, with the variance of a draw without replacement."""
+    number, made = len(wins) + len(fails), wins.count(m) + fails.count(m)
+    if not (wins and fails):
+        return 0.0, 0.0
+    gain = wins.count(m) / len(wins) - fails.count(m) / len(fails)
+    expected = len(wins) * made / number
+    share = made / number
+    variance = len(wins) * share * (1 - share) * len(fails) / (number - 1)
+    z = (wins.count(m) - expected) / math.sqrt(variance) if 0 < made < number else 0.0
+    return gain, z
