@@ -56,6 +56,10 @@ class ContrastReflector:
     same are merged. What the language cannot read is left alone. What is surest comes
     first; in a full pool, what makes room.
 
+    A group is of one instance: where `min_tasks` is above 1 rules are written by the
+    help of references of others alone. Without references, or in pools of single
+    instances, such a reflector votes and merges, and writes nothing.
+
     Args:
       language: of the world.
       min_support: episodes: successes that left with the move, or, to vote a rule down,
@@ -102,6 +106,11 @@ class ContrastReflector:
             for situation in range(1, len(language.situations))
             for move in range(1, len(language.moves))
         }
+
+    @property
+    def needs_references(self) -> bool:
+        """Whether occasions without references of other instances bring no rule."""
+        return self.min_tasks > 1
 
     def reflect(self, occasions: Sequence[Occasion]) -> list[Reflection]:
         """See `jerp.bridge.reflection.Reflector`; the same answer every time."""

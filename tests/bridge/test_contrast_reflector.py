@@ -89,6 +89,13 @@ def test_where_successes_disagree_nothing_is_said():
     assert not reflect(*group, reflector=reflector).operations
 
 
+def test_a_group_alone_brings_no_rule_where_several_instances_have_to_agree():
+    for tasks, needs in ((1, False), (2, True)):
+        reflector = ContrastReflector(Kitchen(), min_tasks=tasks)
+        assert reflector.needs_references == needs
+        assert (not reflect(*MIXED, reflector=reflector).operations) == needs
+
+
 def test_earlier_successes_teach_a_group_that_only_failed():
     earlier = tuple(trial(WON, (COLD, LIGHT), task=name) for name in "bcd")
     found = reflect(*[WAITED] * 4, references=earlier, rules=[WRONG])
