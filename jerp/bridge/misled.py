@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,23 +15,24 @@ from jerp.rules.edits import EditOp
 
 __all__ = ["Misled"]
 
-MISLED = "misled"
-
 
 class Misled:
     """Of what a reflector adds, makes a share plausible but wrong.
 
     Such a rule has the situation of the right one and another move, one that the trials
     made there, or anywhere if they made no other there. What is replaced follows from
-    the seed, the text and the trials' names alone, so that a run which resumes errs as
-    one that never stopped. Texts that the language cannot read stay as they are.
-    `Reflection.rejected` counts what was replaced as "misled".
+    the seed and what is reflected on alone, so that a run which resumes errs as one
+    that never stopped. A text that the language cannot read stays as it is, and so does
+    one of which every wrong rule is there already.
 
     Args:
       reflector: what is misled.
       language: of its rules.
       share: of added rules to replace, in [0, 1].
       seed: another one errs elsewhere.
+
+    Attributes:
+      num_misled: rules that were replaced so far, by this object.
     """
 
     def __init__(
@@ -46,7 +47,13 @@ class Misled:
             raise ConfigError(f"share: expected in [0, 1], got {share}")
         self.reflector, self.language = reflector, language
         self.share, self.seed = share, seed
+        self.num_misled = 0
         self.name = f"{reflector.name}, {share:.0%} misled"
+
+    @property
+    def needs_references(self) -> bool:
+        """As of the reflector that is misled."""
+        return getattr(self.reflector, "needs_references", False)
 
     def reflect(self, occasions: Sequence[Occasion]) -> list[Reflection]:
         """See `jerp.bridge.reflection.Reflector`."""
@@ -54,22 +61,30 @@ class Misled:
         return [self._misled(*pair) for pair in zip(occasions, found, strict=True)]
 
     def _misled(self, occasion: Occasion, reflection: Reflection) -> Reflection:
-        operations = [self._instead(occasion, o) for o in reflection.operations]
-        pairs = zip(operations, reflection.operations, strict=True)
-        changed = sum(new != old for new, old in pairs)
-        rejected = reflection.rejected + Counter({MISLED: changed})
-        return Reflection(tuple(operations), rejected, reflection.status)
+        there = {rule.text for rule in occasion.rules}
+        there |= {operation.text for operation in reflection.operations}
+        operations = []
+        for operation in reflection.operations:
+            text = self._instead(occasion, operation, there)
+            self.num_misled += text != operation.text
+            there.add(text)
+            operations.append(replace(operation, text=text))
+        return replace(reflection, operations=tuple(operations))
 
-    def _instead(self, occasion: Occasion, operation: Operation) -> Operation:
+    def _instead(
+        self, occasion: Occasion, operation: Operation, there: Collection[str]
+    ) -> str:
+        """The text of an operation, or a wrong one."""
         pair = read_sentence(self.language, operation.text)
         if operation.op != EditOp.ADD or pair is None:
-            return operation
+            return operation.text
         chance, choice = self._drawn(occasion, operation.text)
         moves = _other_moves(occasion, *pair)
-        if chance >= self.share or not moves:
-            return operation
-        wrong = moves[choice % len(moves)]
-        return Operation(EditOp.ADD, (), sentence(self.language, pair[0], wrong))
+        wrong = [sentence(self.language, pair[0], move) for move in moves]
+        wrong = [text for text in wrong if text not in there]
+        if chance >= self.share or not wrong:
+            return operation.text
+        return wrong[choice % len(wrong)]
 
     def _drawn(self, occasion: Occasion, text: str) -> tuple[float, int]:
         """A number in [0, 1), and a whole one."""

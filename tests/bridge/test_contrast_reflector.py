@@ -193,10 +193,11 @@ def adds(reflector, names):
     groups = [
         occasion(*(replace(t, episode=name) for t in MIXED)) for name in map(str, names)
     ]
+    before = reflector.num_misled
     found = reflector.reflect(groups)
-    return [r.operations[0].text for r in found], sum(
-        r.rejected["misled"] for r in found
-    )
+    # It is no fault of a reflection.
+    assert not any(r.rejected for r in found)
+    return [r.operations[0].text for r in found], reflector.num_misled - before
 
 
 def test_a_share_of_what_is_added_is_plausible_but_wrong():
@@ -214,8 +215,29 @@ def test_only_what_is_added_misleads():
     always = Misled(ALONE, Kitchen(), share=1.0)
     kept = reflect(*MIXED, rules=[RIGHT], reflector=always)
     assert kept == reflect(*MIXED, rules=[RIGHT])
+    assert always.num_misled == 0 and not always.needs_references
     with pytest.raises(ConfigError, match="share"):
         Misled(ALONE, Kitchen(), share=1.5)
+
+
+def test_a_wrong_rule_that_is_there_misleads_nobody_again():
+    class Adds:
+        name = "adds"
+
+        def reflect(self, occasions):
+            return [Reflection(tuple(added))] * len(occasions)
+
+    other = "When the pot is cold, look around."
+    for rules, texts, number in (
+        ([], [WRONG, other], 1),
+        ([WRONG], [RIGHT, other], 0),
+        ([RIGHT], [WRONG, other], 1),
+    ):
+        added = [Operation(EditOp.ADD, (), text) for text in (RIGHT, other)]
+        always = Misled(Adds(), Kitchen(), share=1.0)
+        found = reflect(*MIXED, rules=rules, reflector=always)
+        assert [o.text for o in found.operations] == texts
+        assert always.num_misled == number
 
 
 HOUSE = house_small()
