@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jerp.envs.rule_language import RuleLanguage, read_sentence
+from jerp.envs.rule_language import RuleLanguage, read_sentence, sentence
+from jerp.errors import InputError
 from jerp.rules.book import RuleBook
 from jerp.rules.edits import RuleEdits
 from jerp.rules.pool import RulePool
@@ -159,15 +160,24 @@ def revise(
 def rule_table(language: RuleLanguage, book: RuleBook) -> np.ndarray:
     """`[M, 2]` int32, situation and move of every rule of the book, by its id.
 
-    What the language has no words for is (0, 0), "no rule". M is a power of two, so
-    that a book that grows seldom is of another shape.
+    M is a power of two, so that a book that grows seldom is of another shape; numbers
+    of no text are (0, 0).
+
+    Raises:
+      InputError: a text that is in other words: the policy could not read it.
     """
     size = _LEAST_TEXTS
     while size < len(book):
         size *= 2
     table = np.zeros((size, 2), np.int32)
     for number, text in enumerate(book.texts):
-        table[number] = read_sentence(language, text) or (0, 0)
+        said = read_sentence(language, text)
+        if said is None:
+            raise InputError(
+                f"rule {number}: expected words of the policy's language, such as "
+                f"{sentence(language, 1, 1)!r}, got {text!r}"
+            )
+        table[number] = said
     return table
 
 

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from jerp.bridge.reflection import Reflector
+from jerp.envs.rule_language import RuleLanguage
 from jerp.errors import TrainingError
 from jerp.rules.book import RuleBook
 from jerp.rules.edits import EditCounts, EditOp
@@ -92,6 +93,12 @@ class Learner:
     retrieve: Retrieve | None
     folder: Path
 
+    @property
+    def language_read(self) -> RuleLanguage | None:
+        """The one that rules have to be in: of a policy that reads them in fields."""
+        fields = getattr(self.plan.task.policy, "rule_sizes", ())
+        return self.tasks.language if fields and self.plan.rules.num_rules else None
+
     def iterate(self, state: JointState, memory: Memory, number: int) -> Iteration:
         """Plays, learns and revises; `state` is consumed, `memory` extended."""
         shown = self._working_sets(state.pool, memory.book, number)
@@ -131,7 +138,7 @@ class Learner:
 
     def _reading(self, book: RuleBook) -> tuple[Play | None, Given]:
         """How the policy reads the rules of its working set: as text, or in fields."""
-        language, given = self.tasks.language, self.given
+        language, given = self.language_read, self.given
         if sizes := getattr(self.plan.task.policy, "rule_sizes", ()):
             told = np.zeros((1, len(sizes)), np.int32)
             told = told if language is None else rule_table(language, book)
@@ -169,7 +176,10 @@ class Learner:
         )
         occasions = [occasion(group) for group in groups]
         reflections = self.reflector.reflect(occasions) if occasions else []
-        return proposed(groups, occasions, reflections, memory.book, self.plan.rules)
+        return proposed(
+            *(groups, occasions, reflections, memory.book, self.plan.rules),
+            language=self.language_read,
+        )
 
     def _revised(
         self,

@@ -142,7 +142,8 @@ def train_jerp(
     Raises:
       ConfigError: what `train_policy` refuses; rules that nobody writes or the policy
         cannot read; task keys that do not fit.
-      InputError: a start pool with more rules than `capacity`, or of other task keys.
+      InputError: a start pool with more rules than `capacity`, of other task keys, or
+        in other words than those of the language that the policy reads.
       TrainingError: a loss or its gradient became NaN or infinite; the batch that did
         it is kept.
       StorageError: files that cannot be read or written, are of another config, or

@@ -2,7 +2,8 @@
 
 Texts become numbers of the book here, once. What a reflector may not say is left out
 and counted by reason, whoever the reflector is: more operations than were asked for, a
-merge of more rules than the arrays hold, or a text that no rule may be.
+merge of more rules than the arrays hold, a text that no rule may be, or one that the
+policy cannot read.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jerp.bridge.reflection import Occasion, Operation, Reflection, Trial
+from jerp.envs.rule_language import RuleLanguage, read_sentence
 from jerp.errors import InputError
 from jerp.rules.book import RuleBook
 from jerp.rules.edits import EXPEL_ORDER, EditCounts, EditOp, RuleEdits
-from jerp.rules.text import rule_text_fault
+from jerp.rules.text import check_rule_text, rule_text_fault
 from jerp.runs.jerp.occasions import Group
 from jerp.storage.rule_ledger import RuleEdit
 from jerp.training.joint import RuleConfig
@@ -75,6 +77,8 @@ def proposed(
     reflections: Sequence[Reflection],
     book: RuleBook,
     rules: RuleConfig,
+    *,
+    language: RuleLanguage | None = None,
 ) -> Proposal:
     """Reads reflections, and puts new texts into the book.
 
@@ -84,6 +88,7 @@ def proposed(
       reflections: of each.
       book: is added to.
       rules: bounds.
+      language: that new texts have to be in; None for any words.
 
     Raises:
       InputError: another number of reflections than of occasions.
@@ -99,7 +104,7 @@ def proposed(
         rejected.update(reflection.rejected)
         place = 0
         for operation in reflection.operations:
-            reason = _fault(operation, place, rules)
+            reason = _fault(operation, place, rules, language)
             if reason:
                 rejected[reason] += 1
                 continue
@@ -200,7 +205,9 @@ def _as_done(edit: Edit, counts: EditCounts) -> Edit:
     return edit._replace(op=EditOp.UPVOTE, targets=(edit.rule_id,))
 
 
-def _fault(operation: Operation, place: int, rules: RuleConfig) -> str | None:
+def _fault(
+    operation: Operation, place: int, rules: RuleConfig, language: RuleLanguage | None
+) -> str | None:
     """Why an operation cannot be used."""
     needed = {EditOp.ADD: (0, 0), EditOp.MERGE: (2, rules.max_merged)}
     least, most = needed.get(operation.op, (1, 1))
@@ -210,7 +217,11 @@ def _fault(operation: Operation, place: int, rules: RuleConfig) -> str | None:
         return "malformed" if len(operation.targets) < least else "too_many"
     if operation.op in _NEW:
         fault = rule_text_fault(operation.text)
-        return None if fault is None else f"text_{fault}"
+        if fault is not None:
+            return f"text_{fault}"
+        text = check_rule_text(operation.text)
+        if language is not None and read_sentence(language, text) is None:
+            return "unreadable"
     return None
 
 

@@ -26,6 +26,7 @@ from jerp.runs.jerp.record import (
     the_pool,
 )
 from jerp.runs.jerp.references import References
+from jerp.runs.jerp.settings import check_readable
 from jerp.storage.checkpoints import Checkpoints
 from jerp.storage.metrics import MetricsLog, Mirror
 from jerp.storage.rule_documents import (
@@ -107,11 +108,13 @@ def open_session(
       mirrors: of the metrics.
 
     Raises:
-      InputError: more rules in `start` than a pool may hold, or of other task keys.
+      InputError: more rules in `start` than a pool may hold, in words that the policy
+        cannot read, or of other task keys.
       StorageError: see `train_jerp`.
     """
     folder, names = learner.folder, learner.tasks.names
     check_capacity(start, learner.plan.rules.capacity)
+    check_readable(start, learner.language_read)
     slots = learner.plan.rules.slots(learner.plan.task.config.num_groups)
     book = RuleBook(count_tokens=count_tokens)
     pool, book, _ = open_document(start, slots, task_keys=names, book=book)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from jerp.bridge.reflection import Reflector
-from jerp.envs.rule_language import RuleLanguage
+from jerp.envs.rule_language import RuleLanguage, read_sentence, sentence
 from jerp.errors import ConfigError, InputError
+from jerp.storage.rule_documents import PoolDocument
 from jerp.storage.rule_fields import check_key
 from jerp.training.joint import RuleConfig
 
@@ -19,6 +20,7 @@ __all__ = [
     "RuleSettings",
     "Tasks",
     "Teller",
+    "check_readable",
     "check_reader",
     "check_reflector",
 ]
@@ -149,6 +151,25 @@ def check_reflector(reflector: Reflector | None, learns: Learns) -> None:
             "reflector: expected one to learn rules with, got None; give a "
             "ContrastReflector or an LlmReflector, or learn_rules=False"
         )
+
+
+def check_readable(document: PoolDocument, language: RuleLanguage | None) -> None:
+    """Raises `InputError` for a rule in other words than the policy's.
+
+    Args:
+      document: any.
+      language: of a policy that reads rules in fields; None for any words.
+    """
+    if language is None:
+        return
+    for key, rules in document.pools.items():
+        for rule in rules:
+            if read_sentence(language, rule.text) is None:
+                raise InputError(
+                    f"start_pool: task key {key!r}: expected rules in the words that "
+                    f"the policy reads, such as {sentence(language, 1, 1)!r}, got "
+                    f"{rule.text!r}; take it out, or word it so"
+                )
 
 
 def check_reader(

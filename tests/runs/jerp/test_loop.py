@@ -7,9 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jerp.bridge.reflection import Operation
 from jerp.envs.house_rules import TASK_TYPES
+from jerp.envs.rule_language import sentence
 from jerp.errors import ConfigError, InputError, StorageError, TrainingError
 from jerp.rollout.scan import rollout
+from jerp.rules.edits import EditOp
 from jerp.runs.jerp import iteration
 from jerp.runs.jerp.settings import RuleSettings
 from jerp.runs.policy.training import train_policy
@@ -23,6 +26,7 @@ from jerp.typing import Outcome
 from tests.runs.jerp.small_run import (
     HYPER,
     KEY,
+    LANGUAGE,
     POLICY,
     RULES,
     TASK,
@@ -173,7 +177,12 @@ def test_references_can_be_left_out(tmp_path):
 
 
 START = PoolDocument(
-    {"heat": (PoolRule("When your hand is empty, wait.", 5), PoolRule("Wait.", 1))}
+    {
+        "heat": (
+            PoolRule(sentence(LANGUAGE, 1, 2), 5),
+            PoolRule(sentence(LANGUAGE, 2, 3), 1),
+        )
+    }
 )
 
 
@@ -193,7 +202,33 @@ def test_a_pool_that_does_not_fit_is_refused(tmp_path):
         run(tmp_path / "many", 2, start_pool=PoolDocument({"heat": many}))
     other = PoolDocument({"sing": (PoolRule("Sing.", 1),)})
     with pytest.raises(InputError, match="got rules of 'sing' too"):
-        run(tmp_path / "other", 2, start_pool=other)
+        run(tmp_path / "other", 2, start_pool=other, rules=RuleSettings(RuleConfig(0)))
+
+
+def test_a_rule_that_the_policy_cannot_read_is_refused(tmp_path):
+    """By its text and key; where no rule is read any words will do."""
+    other = PoolDocument({**START.pools, "cool": (PoolRule("Sing.", 1),)})
+    wanted = r"start_pool: task key 'cool': .+ such as 'When .+', got 'Sing\.'"
+    with pytest.raises(InputError, match=wanted):
+        run(tmp_path / "read", 2, start_pool=other)
+    assert not read_ledger(tmp_path / "read" / "rules.jsonl")
+    none = RuleSettings(RuleConfig(0))
+    run(tmp_path / "unread", 0, start_pool=other, rules=none)
+
+
+def test_a_rule_in_other_words_is_not_learned_and_counted(tmp_path):
+    class Singer(Busy):
+        def reflect(self, occasions):
+            said = (Operation(EditOp.ADD, (), "Sing."),)
+            return [
+                replace(found, operations=said + found.operations[:1])
+                for found in super().reflect(occasions)
+            ]
+
+    trained = run(tmp_path, 1, reflector=Singer())
+    [row] = read_metrics(tmp_path / "metrics.jsonl")
+    assert row["rejected_unreadable"] == 4 and row["applied_add"] > 0
+    assert "Sing." not in trained.book.texts
 
 
 @dataclass(frozen=True)

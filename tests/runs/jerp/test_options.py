@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from jerp.envs.rule_language import sentence
 from jerp.errors import ConfigError
 from jerp.rules.selection import leave_out
 from jerp.runs.jerp import learner
@@ -16,6 +17,7 @@ from jerp.storage.rule_documents import PoolDocument, PoolRule
 from tests.runs.jerp.small_run import (
     HYPER,
     KEY,
+    LANGUAGE,
     POLICY,
     RULES,
     TASK,
@@ -25,7 +27,8 @@ from tests.runs.jerp.small_run import (
 )
 from tests.runs.jerp.test_loop import Listening
 
-TWO = (PoolRule("Open it.", 5), PoolRule("Close it, now.", 1))
+TEXTS = (sentence(LANGUAGE, 1, 2), sentence(LANGUAGE, 2, 3))
+TWO = (PoolRule(TEXTS[0], 5), PoolRule(TEXTS[1], 1))
 START = PoolDocument(dict.fromkeys(("pick", "look", "clean", "heat", "cool"), TWO))
 
 
@@ -51,7 +54,7 @@ def test_the_best_rules_of_its_type_are_in_each_prompt(tmp_path, shown):
 
 def test_other_ways_to_choose_rules(tmp_path, shown):
     def second(pool, book):
-        assert book.texts == ("Open it.", "Close it, now.")
+        assert book.texts == TEXTS
         chosen = np.tile(np.int32([1, -1]), (len(TYPES), 1))
         return jax.device_put(chosen, pool.active.sharding)
 

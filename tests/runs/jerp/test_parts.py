@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import islice, product
 
 import jax
 import numpy as np
@@ -176,6 +177,22 @@ def test_what_cannot_be_used_is_counted_and_leaves_no_text(operation, reason):
     assert found.rejected == {"huge": 2, reason: 1}
 
 
+def test_what_the_policy_cannot_read_is_no_edit():
+    """Of any operation with a text; blanks are put right before it is read."""
+    text, occasion = sentence(LANGUAGE, 1, 2), Occasion("a", "a", (), (trial("1"),))
+    wrong = (
+        *(Operation(ADD, (), "Sing."), Operation(EDIT, (1,), "When you can, sing.")),
+        Operation(MERGE, (1, 2), sentence(LANGUAGE, 1, 2).replace("When", "If")),
+    )
+    reflection = Reflection((*wrong, Operation(ADD, (), text.replace(" ", "  "))))
+    book, group = RuleBook(), [Group(0, 0, occasion.trials)]
+    given = (group, [occasion], [reflection], book, RuleConfig(2))
+    found = proposed(*given, language=LANGUAGE)
+    assert found.rejected == {"unreadable": 3}
+    assert len(found.edits) == 1 and book.texts == (text,)
+    assert proposed(*given).rejected == {}
+
+
 def test_more_operations_than_were_asked_for_are_left_out():
     found, *_ = reflected(*(Operation(UP, (i,)) for i in range(4)))
     assert [e.targets for e in found.edits] == [(0,), (1,)]
@@ -258,12 +275,17 @@ def test_what_does_not_say_its_situation_is_refused(data):
 
 
 def test_a_table_has_what_a_rule_says_by_its_number():
-    book = RuleBook([sentence(LANGUAGE, 3, 5), "Sing.", sentence(LANGUAGE, 1, 2)])
-    table = rule_table(LANGUAGE, book)
+    table = rule_table(
+        LANGUAGE, RuleBook([sentence(LANGUAGE, *x) for x in ((3, 5), (1, 2))])
+    )
     assert table.shape == (256, 2)
-    assert table[:4].tolist() == [[3, 5], [0, 0], [1, 2], [0, 0]]
-    many = RuleBook(f"Sing {i}." for i in range(257))
-    assert rule_table(LANGUAGE, many).shape == (512, 2)
+    assert table[:2].tolist() == [[3, 5], [1, 2]] and not table[2:].any()
+    pairs = product(range(1, len(LANGUAGE.situations)), range(1, len(LANGUAGE.moves)))
+    many = [sentence(LANGUAGE, *pair) for pair in islice(pairs, 257)]
+    assert len({*many}) == 257
+    assert rule_table(LANGUAGE, RuleBook(many)).shape == (512, 2)
+    with pytest.raises(InputError, match=r"rule 1: expected words .+ got 'Sing\.'"):
+        rule_table(LANGUAGE, RuleBook([many[0], "Sing."]))
 
 
 def test_words_of_tasks():

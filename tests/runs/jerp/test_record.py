@@ -6,13 +6,14 @@ import shutil
 import numpy as np
 import pytest
 
+from jerp.envs.rule_language import sentence
 from jerp.errors import StorageError
 from jerp.runs.jerp.record import load_policy_and_pool
 from jerp.storage.rule_documents import PoolDocument, PoolRule, pool_hash
 from jerp.storage.rule_files import read_pool, write_pool
-from tests.runs.jerp.small_run import bits, run, written
+from tests.runs.jerp.small_run import LANGUAGE, bits, run, written
 
-MINE = PoolDocument({"heat": (PoolRule("Wait.", 3),)})
+MINE = PoolDocument({"heat": (PoolRule(sentence(LANGUAGE, 1, 2), 3),)})
 
 
 @pytest.fixture(scope="module")
