@@ -21,6 +21,7 @@ from experiments.joint_rules.analysis import analyse
 from experiments.joint_rules.config import JerpConfig
 from experiments.joint_rules.figures import write_figures
 from experiments.joint_rules.jobs import PHASES, Job, Work, jobs_of
+from experiments.joint_rules.language_model_run import run_language_model
 from experiments.joint_rules.places import place_named
 from experiments.joint_rules.report import (
     directions,
@@ -48,6 +49,8 @@ HASTE = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 def run(config: JerpConfig, *, console: Console | None = None) -> dict[str, Any]:
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
+    if config.reads:
+        return run_language_model(config, console)
     start = _start_pool(config)
     work = Work(
         sizes=config.sizes,

@@ -17,6 +17,7 @@ from experiments.joint_rules.jobs import PHASES, Work, jobs_of, run_jobs
 from experiments.joint_rules.places import place_named
 from experiments.joint_rules.training import _reflector, arm_algorithm, check_start
 from jerp import cli
+from jerp.envs.house_things import HouseTask
 from jerp.envs.rule_language import sentence
 from jerp.errors import ConfigError, InputError, StorageError, UnknownNameError
 from jerp.storage.locks import lock_folder
@@ -268,19 +269,19 @@ def test_the_base_does_what_a_rule_says_right_or_wrong():
     sizes = replace(
         SIZES["default"], demonstrations=6000, epochs=8, oracle_tasks=4096, held_out=96
     )
-    params, notes = cloned_base(jax.random.key(0), PLACE, sizes)
+    params, _ = cloned_base(jax.random.key(0), PLACE, sizes)
     key = jax.random.key(1)
     splits = tried_on(key, PLACE, sizes)
     found = evaluate_base(key, PLACE, splits, params, sizes)["unseen"]
-    held = np.isin(found["kind"], PLACE.held)
-    for rows in (held, ~held):
+    # Of picking alone, nothing that is right elsewhere is wrong.
+    for kinds in (PLACE.held, (HouseTask.LOOK, HouseTask.CLEAN)):
+        rows = np.isin(found["kind"], kinds)
         rate = {
             told: found[told]["success"][rows].mean()
             for told in ("without", "right", "wrong")
         }
-        print(rate, notes)
-        assert rate["right"] > rate["without"] + 0.15
-        assert rate["wrong"] < rate["without"]
+        assert rate["right"] > rate["without"] + 0.2
+        assert rate["wrong"] < rate["without"] / 2
 
 
 @pytest.mark.slow
