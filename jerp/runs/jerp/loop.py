@@ -140,8 +140,9 @@ def train_jerp(
       `Trained`.
 
     Raises:
-      ConfigError: what `train_policy` refuses; rules that nobody writes or the policy
-        cannot read; task keys that do not fit.
+      ConfigError: what `train_policy` refuses; rules that nobody writes, such as a
+        reflector that needs references without them, or that the policy cannot read;
+        task keys that do not fit.
       InputError: a start pool with more rules than `capacity`, of other task keys, or
         in other words than those of the language that the policy reads.
       TrainingError: a loss or its gradient became NaN or infinite; the batch that did
@@ -157,7 +158,7 @@ def train_jerp(
     check_numbers(hyper, key, iterations, chunk)
     check_tasks(task, env_params)
     check_params(task, hyper, params, reference, frozen)
-    check_reflector(reflector, learns)
+    check_reflector(reflector, learns, rules)
     check_reader(task.policy, rules.config, language, play)
     tasks = Tasks(
         *(env_params, np.asarray(task_key), names, task_digests(env_params)),

@@ -144,13 +144,32 @@ def _is_key(name: str) -> bool:
         return False
 
 
-def check_reflector(reflector: Reflector | None, learns: Learns) -> None:
-    """Raises `ConfigError` where rules are to be learned and nobody writes them."""
-    if learns.rules and reflector is None:
+def check_reflector(
+    reflector: Reflector | None, learns: Learns, settings: RuleSettings
+) -> None:
+    """Raises `ConfigError` where rules are to be learned and nobody would write them.
+
+    A reflector with `needs_references` writes nothing without earlier successes.
+    """
+    if not learns.rules:
+        return
+    if reflector is None:
         raise ConfigError(
             "reflector: expected one to learn rules with, got None; give a "
             "ContrastReflector or an LlmReflector, or learn_rules=False"
         )
+    kept = {
+        "use_references": learns.references,
+        "rules.references": settings.references,
+        "rules.references_a_group": settings.references_a_group,
+    }
+    for name, value in kept.items():
+        if not value and getattr(reflector, "needs_references", False):
+            raise ConfigError(
+                f"{name}: expected references for the reflector {reflector.name!r}, "
+                f"which writes rules only from several tasks, got {value}; keep them, "
+                "or give it min_tasks=1"
+            )
 
 
 def check_readable(document: PoolDocument, language: RuleLanguage | None) -> None:

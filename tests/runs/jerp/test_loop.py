@@ -320,6 +320,30 @@ def test_what_cannot_be_meant_is_refused_before_anything(tmp_path, changes, word
     assert not (tmp_path / "run").exists()
 
 
+@dataclass(frozen=True)
+class Needy(Busy):
+    """Would write nothing without references."""
+
+    needs_references: bool = True
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"use_references": False}, "use_references: .+, got False"),
+        ({"rules": replace(RULES, references=0)}, "rules.references: .+, got 0"),
+        ({"rules": replace(RULES, references_a_group=0)}, "references_a_group: .+ 0"),
+    ],
+)
+def test_a_reflector_that_needs_references_gets_them(tmp_path, changes, word):
+    with pytest.raises(ConfigError, match=word) as caught:
+        run(tmp_path, 1, reflector=Needy(), **changes)
+    assert "reflector 'busy'" in str(caught.value)
+    assert "min_tasks=1" in str(caught.value) and not [*tmp_path.iterdir()]
+    run(tmp_path / "free", 0, reflector=Needy(needs_references=False), **changes)
+    run(tmp_path / "same", 0, reflector=Needy(), learn_rules=False, **changes)
+
+
 @pytest.mark.slow
 def test_without_rules_it_is_grpo(tmp_path):
     """The same parameters as `train_policy` gives, up to rounding."""
