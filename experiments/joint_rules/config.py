@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from experiments.joint_rules.language_model_config import READER_SMOKE, ReaderSizes
+from experiments.joint_rules.language_model_config import (
+    PAPER,
+    READER_SMOKE,
+    ReaderSizes,
+)
 from jerp.errors import ConfigError, UnknownNameError
 from jerp.runs.seeds import check_seed
 
@@ -35,7 +39,8 @@ class Arm:
       rules: are revised; without, there are none.
       first_stage: share of the iterations after which the pool stays as it is.
       references: reflection sees earlier successes.
-      misled: share of the added rules that are made wrong.
+      misled: share of the added rules that are made wrong; besides, the pool begins
+        with wrong rules, this share of its capacity.
       rule_dropout: chance of a rule to be left out of a group's prompts.
     """
 
@@ -84,7 +89,7 @@ class Sizes:
       group_size: episodes of a task that are compared.
       train_tasks: of the split "train".
       held_out: tasks of each of the splits "seen" and "unseen".
-      samples: episodes a held-out task.
+      samples: episodes a held-out task; tasks tell more than episodes of one do.
       curve_tasks: of the split "seen", an episode each, for the curves.
       probe_tasks: whose oracle's steps show how probable what a rule says has become.
       removal: measure what every rule's removal costs.
@@ -101,8 +106,8 @@ class Sizes:
     num_groups: int = 16
     group_size: int = 8
     train_tasks: int = 512
-    held_out: int = 512
-    samples: int = 8
+    held_out: int = 4096
+    samples: int = 1
     curve_tasks: int = 512
     probe_tasks: int = 256
     removal: bool = True
@@ -161,7 +166,8 @@ class JerpConfig:
       out: run folder; None gives `jerp-runs/jerp`. The same command in the same folder
         resumes.
       smoke: check the plumbing, with one seed, in about a minute; numbers mean nothing.
-      full: five seeds, more arms, and a shop too.
+      full: five seeds, more arms, and a shop too; of a language model the paper's
+        numbers, for a large accelerator.
       seed: root of all random keys; in [0, 2^32).
     """
 
@@ -197,7 +203,6 @@ class JerpConfig:
         if self.policy not in MODELS and not Path(self.policy).exists():
             raise UnknownNameError("policy", self.policy, ("tiny", *MODELS))
         defaults = {"seeds": None, "workers": 2, "by": "type", "rules": None}
-        defaults |= {"full": False}
         for name, default in defaults.items():
             if getattr(self, name) != default:
                 raise ConfigError(
@@ -223,6 +228,8 @@ class JerpConfig:
     @property
     def reader_sizes(self) -> ReaderSizes:
         """Numbers of a language model's run."""
+        if self.full:
+            return PAPER
         return READER_SMOKE if self.smoke else ReaderSizes()
 
     @property

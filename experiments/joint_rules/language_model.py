@@ -27,7 +27,6 @@ from experiments.jobs.process_notes import ProcessNotes
 from experiments.joint_rules.base import all_rules
 from experiments.joint_rules.config import MODELS
 from experiments.joint_rules.language_model_cloning import (
-    ROWS,
     cloned_adapters,
     export_adapters,
     read_adapters,
@@ -38,7 +37,6 @@ from experiments.joint_rules.language_model_reader import (
     ORACLE,
     Chosen,
     Reader,
-    Similar,
     chosen_tasks,
     evaluated,
     executor_of,
@@ -46,6 +44,7 @@ from experiments.joint_rules.language_model_reader import (
     open_reader,
     told_of,
 )
+from experiments.joint_rules.language_model_retrieval import Lines, Similar
 from experiments.joint_rules.oracle import oracle_moves, right_moves
 from jerp.bridge.contrast_reflector import ContrastReflector
 from jerp.bridge.embedding import TextEmbedder
@@ -56,7 +55,6 @@ from jerp.rules.selection import select_top
 from jerp.runs.jerp.loop import Trained, train_jerp
 from jerp.runs.jerp.occasions import situate_by_replay
 from jerp.runs.jerp.settings import RuleSettings
-from jerp.runs.policy.groups import PolicyTask
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
 from jerp.storage.rule_documents import PoolDocument, PoolRule
@@ -134,7 +132,12 @@ def _joint(where: Path, key: Key, reader: Reader) -> Found:
     tasks = chosen_tasks(stream, reader, sizes.instances, "train")
     held = held_out(key, reader)
     number = sizes.similar_rules if part == "similar" else sizes.num_rules
-    similar = partial(Similar, TextEmbedder(reader.weights), num_rules=number)
+    similar = partial(
+        Similar,
+        TextEmbedder(reader.weights),
+        num_rules=number,
+        tokens=sizes.rule_tokens,
+    )
     retrieve = None
     if part == "similar":
         retrieve = similar(reader.words(tasks.tasks), tasks.kinds)
@@ -143,7 +146,9 @@ def _joint(where: Path, key: Key, reader: Reader) -> Found:
     adapters = trained.state.train.params["adapters"]  # pyright: ignore
     export_adapters(where, reader, adapters)
     pool = trained.state.pool
-    best = np.asarray(select_top(pool, held.kinds, num_rules=number))
+    best = np.asarray(
+        select_top(pool, held.kinds, num_rules=number, token_budget=sizes.rule_tokens)
+    )
     rules = best
     if retrieve is not None:
         rules = np.asarray(
@@ -167,7 +172,7 @@ def _trained(
 ) -> Trained:
     part, sizes, place = where.name, reader.sizes, reader.place
     base = {"adapters": read_adapters(where.parent / "base")}
-    config, hyper = reader_algorithm(sizes, ROWS)
+    _, hyper = reader_algorithm(sizes)
     iterations = {
         "jerp": sizes.iterations,
         "asked": sizes.asked_iterations,
@@ -176,11 +181,13 @@ def _trained(
     return train_jerp(
         where,
         jax.random.fold_in(key, TRAIN),
-        PolicyTask(place.env, reader.policy, config, sizes.group_size, sizes.num_steps),
+        reader.task,
         hyper,
         tasks.tasks,
         base,
-        rules=RuleSettings(RuleConfig(num_rules=num_rules)),
+        rules=RuleSettings(
+            RuleConfig(num_rules=num_rules, prompt_tokens=sizes.rule_tokens)
+        ),
         reflector=_reflector(part, reader),
         task_keys=place.types,
         task_key=tasks.kinds,
@@ -195,6 +202,7 @@ def _trained(
         situate=situate_by_replay(place.env),
         task_words=reader.words(tasks.tasks),
         retrieve=retrieve,
+        count_tokens=Lines(reader.weights.tokenizer),
     )
 
 

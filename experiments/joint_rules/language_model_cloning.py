@@ -29,11 +29,9 @@ from jerp.training.cloning import clone_policy
 from jerp.trajectory import Trajectory
 from jerp.typing import Key
 
-__all__ = ["ADAPTERS", "ROWS", "cloned_adapters", "export_adapters", "read_adapters"]
+__all__ = ["ADAPTERS", "cloned_adapters", "export_adapters", "read_adapters"]
 
 ADAPTERS = "adapters.safetensors"
-ROWS = 4
-"""Demonstrations an update; as many episodes at once in training."""
 
 
 def cloned_adapters(where: Path, key: Key, reader: Reader) -> Any:
@@ -47,25 +45,33 @@ def cloned_adapters(where: Path, key: Key, reader: Reader) -> Any:
     path, sizes = where / ADAPTERS, reader.sizes
     if path.exists():
         return read_adapters(where)
-    keys = jax.random.split(key, 3)
-    data = _demonstrations(keys[0], reader)
+    keys, policy = jax.random.split(key, 3), reader.policy
+    assert policy.lora is not None  # reader_task gives one
+    fresh = init_adapters(keys[0], policy.config, policy.lora)
+    noted: dict[str, Any] = {"loss": [], "success": 0.0}
+    adapters = fresh
+    if sizes.demonstrations:
+        data = _demonstrations(keys[1], reader)
+        adapters, loss = _clone(keys[2], reader, data, fresh)
+        noted = {"loss": np.asarray(loss).tolist(), "success": _success(data)}
+    save_tree(path, adapters, noted)
+    return adapters
+
+
+def _clone(key: Key, reader: Reader, data: Trajectory, fresh: Any) -> tuple[Any, Any]:
+    sizes = reader.sizes
     # Demonstrations are short: what no token is in need not be computed.
     policy = replace(reader.policy, capacity=_longest(data))
-    fresh = init_adapters(
-        keys[1],
-        policy.config,
-        policy.lora,  # pyright: ignore
+    clone = partial(
+        clone_policy, policy=policy, epochs=sizes.epochs, batch_size=sizes.microbatch
     )
-    clone = partial(clone_policy, policy=policy, epochs=sizes.epochs, batch_size=ROWS)
     params, loss = jax.jit(clone)(
-        keys[2],
+        key,
         params={"adapters": fresh},
         data=data,
         frozen={"decoder": reader.decoder},
     )
-    noted = {"loss": np.asarray(loss).tolist(), "success": _success(data)}
-    save_tree(path, params["adapters"], noted)
-    return params["adapters"]
+    return params["adapters"], loss
 
 
 def _demonstrations(key: Key, reader: Reader) -> Trajectory:
@@ -125,6 +131,6 @@ def read_adapters(where: Path) -> Any:
 def export_adapters(where: Path, reader: Reader, adapters: Any) -> None:
     """Writes `adapter/`, as PEFT reads it."""
     lora = reader.policy.lora
-    assert lora is not None  # open_reader gives one
+    assert lora is not None  # reader_task gives one
     name = reader.weights.name
     save_adapters(where / "adapter", adapters, lora, base_model=name)

@@ -9,39 +9,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from experiments.joint_rules.base import all_rules
-from experiments.joint_rules.language_model_config import ReaderSizes, reader_lora
+from experiments.joint_rules.language_model_config import (
+    ReaderSizes,
+    reader_house,
+    reader_task,
+)
 from experiments.joint_rules.oracle import oracle_moves, right_moves, wrong_moves
 from experiments.joint_rules.places import Place, place_named
 from jerp.bridge.batching import BatchShape
-from jerp.bridge.embedding import TextEmbedder, centred
 from jerp.bridge.local import LocalExecutor
 from jerp.bridge.world_episodes import play_worlds
 from jerp.bridge.world_text import TextView, rows_of
+from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import HouseText
 from jerp.envs.rule_language import sentence
 from jerp.errors import ConfigError
 from jerp.models.token_policy import TokenPolicy
-from jerp.rules.book import RuleBook
-from jerp.rules.pool import RulePool
-from jerp.rules.selection import select_similar
 from jerp.runs.jerp.occasions import situate_by_replay
-from jerp.runs.policy.groups import Play
+from jerp.runs.policy.groups import Play, PolicyTask
 from jerp.storage.weights import Weights
 from jerp.trajectory import Trajectory
-from jerp.typing import Array, Key
+from jerp.typing import Key
 
 __all__ = [
     "ORACLE",
     "Chosen",
     "Reader",
-    "Similar",
     "chosen_tasks",
     "evaluated",
     "executor_of",
@@ -64,7 +63,7 @@ class Reader:
       place: the house, with words for rules.
       text: the house in words.
       view: the same, as tokens.
-      policy: the model, with adapters.
+      task: what is trained.
       sizes: numbers of everything.
     """
 
@@ -72,8 +71,13 @@ class Reader:
     place: Place
     text: HouseText
     view: TextView
-    policy: TokenPolicy
+    task: PolicyTask
     sizes: ReaderSizes
+
+    @property
+    def policy(self) -> TokenPolicy:
+        """The model, with adapters."""
+        return cast(TokenPolicy, self.task.policy)
 
     @property
     def decoder(self) -> Any:
@@ -109,24 +113,20 @@ def open_reader(weights: Weights, sizes: ReaderSizes) -> Reader:
             "policy: expected an instruction-tuned model, which is asked for rules and "
             f"actions in its chat template, got {weights.name} without one"
         )
-    place = place_named("house")
-    text = HouseText(place.env.world.size)  # pyright: ignore
-    tokens = (sizes.num_observation_tokens, sizes.num_action_tokens)
+    task, _ = reader_task(sizes, weights.config)
+    place, house = place_named("house"), reader_house(sizes)
+    if sizes.large:
+        draw = partial(house_tasks, size=house.size)
+        place = replace(place, env=task.env, draw=draw, horizon=house.horizon)
+    text = HouseText(house.size)
     view = TextView(
         text,
         weights.tokenizer,
-        num_actions=place.env.num_actions,
-        num_observation_tokens=tokens[0],
-        num_action_tokens=tokens[1],
+        num_actions=house.num_actions,
+        num_observation_tokens=sizes.num_observation_tokens,
+        num_action_tokens=sizes.num_action_tokens,
     )
-    policy = TokenPolicy(
-        replace(weights.config, remat=True),
-        *tokens,
-        sizes.num_steps,
-        lora=reader_lora(sizes, weights.config),
-        capacity=sizes.num_tokens,
-    )
-    return Reader(weights, place, text, view, policy, sizes)
+    return Reader(weights, place, text, view, task, sizes)
 
 
 class Chosen(NamedTuple):
@@ -251,39 +251,3 @@ def _said(reader: Reader, held: Chosen, data: Trajectory) -> dict[str, np.ndarra
         "situation": np.where(mask, situation, 0).astype(np.int32),
         "move": np.where(mask, move, 0).astype(np.int32),
     }
-
-
-@dataclass(frozen=True, eq=False)
-class Similar:
-    """Chooses working sets by what rules are about, and not by score.
-
-    Attributes:
-      embedder: of texts.
-      words: what each of N tasks asks for.
-      kinds: `[N]` int32, whose pool.
-      num_rules: R.
-    """
-
-    embedder: TextEmbedder
-    words: tuple[str, ...]
-    kinds: np.ndarray
-    num_rules: int
-
-    @cached_property
-    def queries(self) -> np.ndarray:
-        """`[N, D]`."""
-        vectors = self.embedder.embed(self.words)
-        return centred(vectors, vectors)
-
-    def __call__(self, pool: RulePool, book: RuleBook) -> Array:
-        """`[N, R]` rule ids."""
-        if not len(book):
-            return jnp.full((len(self.words), self.num_rules), -1, jnp.int32)
-        vectors = self.embedder.embed(book.texts)
-        return select_similar(
-            pool,
-            self.kinds,
-            self.queries,
-            centred(vectors, vectors),
-            num_rules=self.num_rules,
-        )

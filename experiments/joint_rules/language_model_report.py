@@ -88,13 +88,7 @@ def document(results: Numbers) -> Iterator[str]:
         f"solved if one of {sizes['trials']} trials was."
     )
     yield "\n".join(f"- {line}" for line in sentences(results))
-    losses = ", ".join(number(x, 3) for x in results["cloning"]["loss"])
-    yield (
-        f"Cloning: {sizes['demonstrations']} demonstrations of at most "
-        f"{sizes['demonstration_steps']} steps of someone who does as the rules in the "
-        f"prompt say, right or wrong, of which "
-        f"{number(results['cloning']['success'], 2)} succeed; loss by epoch: {losses}."
-    )
+    yield _cloning(results["cloning"], sizes)
     yield "![success while training](figures/curve.png)"
     yield "## Rules after training"
     yield from map(_pool, results["runs"], results["runs"].values())
@@ -113,11 +107,24 @@ def document(results: Numbers) -> Iterator[str]:
     )
 
 
+def _cloning(cloned: Numbers, sizes: Numbers) -> str:
+    if not sizes["demonstrations"]:
+        return "The model begins as it is, without demonstrations."
+    losses = ", ".join(number(x, 3) for x in cloned["loss"])
+    return (
+        f"Cloning: {sizes['demonstrations']} demonstrations of at most "
+        f"{sizes['demonstration_steps']} steps of someone who does as the rules in the "
+        f"prompt say, right or wrong, of which {number(cloned['success'], 2)} succeed; "
+        f"loss by epoch: {losses}."
+    )
+
+
 def _title(results: Numbers) -> str:
     sizes = results["sizes"]
     return (
-        f"house, small, in words: {results['policy']} with adapters of rank "
-        f"{sizes['rank']}, {sizes['num_rules']} rules at most in a prompt, "
+        f"house, {'large' if sizes['large'] else 'small'}, in words: "
+        f"{results['policy']} with adapters of rank {sizes['rank']}, "
+        f"{sizes['num_rules']} rules at most in a prompt, "
         f"{sizes['iterations']} iterations of {sizes['num_groups']} x "
         f"{sizes['group_size']} episodes of at most {sizes['num_steps']} steps"
     )

@@ -21,19 +21,19 @@ from experiments.joint_rules.language_model_config import (
     PAPER,
     READER_SMOKE,
     ReaderSizes,
-    paper_parts,
     reader_algorithm,
     reader_lora,
+    reader_task,
 )
 from experiments.joint_rules.language_model_reader import (
-    Similar,
     chosen_tasks,
     open_reader,
     told_of,
 )
+from experiments.joint_rules.language_model_retrieval import Lines, Similar
 from experiments.joint_rules.language_model_run import run_language_model, stages
 from experiments.joint_rules.main import run
-from jerp.envs.house import house_small
+from jerp.envs.house import house_large, house_small
 from jerp.envs.house_rules import HouseRules
 from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import TASK_TEXTS, HouseText
@@ -252,16 +252,17 @@ def test_settings_of_a_reader(tmp_path):
     assert "--policy smollm2-135m" in config.command
     with pytest.raises(UnknownNameError, match="did you mean 'smollm2-135m'"):
         JerpConfig(policy="smollm2")
-    for name, value in {"seeds": 3, "rules": tmp_path, "full": True}.items():
+    assert replace(config, full=True).reader_sizes is PAPER
+    for name, value in {"seeds": 3, "rules": tmp_path, "by": "instance"}.items():
         with pytest.raises(ConfigError, match=f"{name}: expected none with policy"):
             JerpConfig(policy="smollm2-135m", **{name: value})
 
 
-def test_rows_divide_the_episodes_of_an_update():
-    config, hyper = reader_algorithm(ReaderSizes(), 4)
+def test_microbatches_divide_the_episodes_of_an_update():
+    config, hyper = reader_algorithm(ReaderSizes())
     assert config.microbatches == 3 and config.num_groups == 3
     assert hyper.kl_weight == 0.001
-    assert reader_algorithm(READER_SMOKE, 8)[0].microbatches == 1
+    assert reader_algorithm(replace(READER_SMOKE, microbatch=8))[0].microbatches == 1
 
 
 QWEN = DecoderConfig(
@@ -281,13 +282,14 @@ QWEN = DecoderConfig(
 
 
 def test_the_papers_numbers_make_a_task_of_a_model_of_that_size():
-    task, hyper, rules = paper_parts(PAPER, QWEN)
-    assert (task.group_size, task.num_steps, task.env.horizon) == (8, 50, 50)
+    task, hyper = reader_task(PAPER, QWEN)
+    assert (task.group_size, task.num_steps) == (8, 50)
+    assert task.env.world == house_large() and task.env.world.horizon == 50
     assert task.config.num_groups * task.group_size == 256
+    assert PAPER.iterations == PAPER.asked_iterations == 200
     assert (hyper.learning_rate, hyper.discount) == (3e-6, 0.95)
     assert (task.policy.lora.rank, task.policy.lora.alpha) == (64, 64.0)
     assert (task.config.advantage, task.config.scale) == ("group", "std")
-    assert rules.num_rules == 10 and rules.capacity == 20
     shapes = jax.eval_shape(task.policy.init, jax.random.key(0))
     sizes = {
         name: sum(leaf.size for leaf in jax.tree.leaves(tree))
@@ -306,7 +308,7 @@ def test_the_papers_numbers_make_a_task_of_a_model_of_that_size():
 
 def test_the_papers_numbers_ask_for_a_context_that_holds_an_episode():
     with pytest.raises(ConfigError, match=r"context_length: expected at least 4096"):
-        paper_parts(PAPER, replace(QWEN, context_length=2048))
+        reader_task(PAPER, replace(QWEN, context_length=2048))
 
 
 def test_adapters_may_stand_in_the_last_layers_alone():
@@ -402,10 +404,18 @@ def test_rules_are_retrieved_by_what_they_are_about_in_the_pool_of_their_type():
         active=jnp.array([[True, True, False], [False, False, True]]),
         rule_id=jnp.array([[0, 1, -1], [-1, -1, 2]]),
         score=jnp.array([[9.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+        tokens=jnp.array([[4, 4, 0], [0, 0, 9]]),
     )
-    similar = Similar(Letters(), ("bb", "aa", "bb"), np.int32([0, 0, 1]), 1)
+    similar = Similar(Letters(), ("bb", "aa", "bb"), np.int32([0, 0, 1]), 1, 9)
     assert similar(pool, book).tolist() == [[1], [0], [2]]
+    assert replace(similar, tokens=8)(pool, book).tolist() == [[1], [0], [-1]]
     assert similar(init_pool(2, 3), RuleBook()).tolist() == [[-1]] * 3
+
+
+def test_a_rule_is_as_long_as_its_line_in_a_prompt():
+    lines = Lines(house_words())
+    # Rules : \n - When it is hot , \n and the full stop.
+    assert lines("When it is hot, open it.") == 13
 
 
 def test_a_model_that_cannot_be_asked_is_refused_before_anything_is_done():
