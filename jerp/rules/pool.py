@@ -31,6 +31,7 @@ __all__ = [
     "init_pool",
     "prune",
     "record_use",
+    "retire",
 ]
 
 
@@ -229,6 +230,42 @@ def prune(
         token_budget=(token_budget, lambda v: v >= 0, ">= 0"),
     )
     return _prune(pool, min_score + poison, capacity, token_budget)
+
+
+def retire(pool: RulePool, rule_id: ArrayLike) -> RulePool:
+    """Takes rules out of prompts whatever their score, as those that were absorbed.
+
+        K(n) <- K(n) without {i : i in rule_id[n], i >= 0}
+
+    Args:
+      pool: `[N, C]`.
+      rule_id: `[N, Q]` int32, rules to retire by task key; -1 is none. One that is not
+        in the key's pool is passed over.
+
+    Returns:
+      The pool without them.
+
+    Raises:
+      ShapeError, InputError: see `check_pool`; other axes, or an id below -1 where
+        Python can see it.
+
+    Deviations: the paper says that rules are absorbed, and retires none.
+
+    Reference: Ye and Yu, arXiv:2606.27136, section 1, for absorption.
+
+    Example:
+      >>> pool = init_pool(1, 3).replace(
+      ...     active=jnp.ones((1, 3), bool), rule_id=jnp.array([[4, 5, 6]])
+      ... )
+      >>> retire(pool, jnp.array([[6, 4, -1]])).rule_id.tolist()
+      [[-1, 5, -1]]
+    """
+    check_pool(pool)
+    rule_id = jnp.asarray(rule_id)
+    check_axes(**{"pool.score": (pool.score, "N C")}, rule_id=(rule_id, "N Q", int))
+    check_values("rule_id", rule_id, lambda v: v >= -1, "ids >= 0, or -1 for none")
+    gone = jnp.any(pool.rule_id[:, :, None] == rule_id[:, None, :], axis=-1)
+    return only(pool, pool.active & ~gone)
 
 
 def only(pool: RulePool, keep: Array) -> RulePool:

@@ -118,6 +118,10 @@ def pruned(row, min_score=0.0, capacity=None, token_budget=None):
     return row
 
 
+def retired(row, names):
+    return [None if held is not None and held.id in names else held for held in row]
+
+
 def chosen(row, order, num_rules, token_budget=None):
     """Ids of the rules in the order that fit, -1 behind them."""
     found, left = [], math.inf if token_budget is None else token_budget

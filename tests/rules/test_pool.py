@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jerp.errors import InputError, ShapeError
-from jerp.rules.pool import check_pool, init_pool, prune, record_use
+from jerp.rules.pool import check_pool, init_pool, prune, record_use, retire
 from tests.rules.pools import pool_of, rows_of
 
 # By slot: score, rule id, born, uses, wins, tokens.
@@ -120,7 +120,32 @@ def test_nothing_happened_without_episodes():
     assert rows_of(empty) == [ROW]
 
 
+def test_what_is_retired_is_gone_from_its_own_pool():
+    """Whatever its score; 99 is in no pool, 3 in the garbage, 12 in another key's."""
+    pool = pool_of(ROW, OTHER, capacity=7, garbage=True)
+    found = retire(pool, jnp.array([[13, 99, 10, 3], [12, -1, 3, -1]]))
+    assert rows_of(found) == [{slot: ROW[slot] for slot in (1, 2, 4, 5)}, OTHER]
+    found = retire(pool, jnp.array([[-1], [13]]))
+    assert rows_of(found) == [ROW, {}]
+
+
+def test_retiring_nothing_or_twice_changes_nothing():
+    pool, twice = pool_of(ROW, OTHER, capacity=7), jnp.array([[13, 13], [13, -1]])
+    for none in (jnp.full((2, 3), -1), jnp.zeros((2, 0), jnp.int32)):
+        assert rows_of(retire(pool, none)) == rows_of(pool)
+    once = retire(pool, twice)
+    assert rows_of(retire(once, twice)) == rows_of(once)
+    everything = retire(pool, jnp.stack([pool.rule_id[0], pool.rule_id[1]]))
+    assert rows_of(everything) == rows_of(init_pool(2, 7)) == [{}, {}]
+
+
 def test_what_cannot_be_meant_is_refused():
+    with pytest.raises(ShapeError, match="rule_id: expected axes"):
+        retire(pool_of(ROW, OTHER, capacity=7), jnp.array([[13]]))
+    with pytest.raises(ShapeError, match="rule_id: expected type int"):
+        retire(pool_of(ROW, capacity=6), jnp.array([[13.0]]))
+    with pytest.raises(InputError, match="rule_id: expected ids >= 0, or -1"):
+        retire(pool_of(ROW, capacity=6), jnp.array([[-2]]))
     pool = pool_of(ROW, capacity=6)
     with pytest.raises(InputError, match="capacity: expected >= 1, got 0"):
         prune(pool, capacity=0)
@@ -163,6 +188,8 @@ def test_all_ways_of_running_agree(transform):
     )
     expected = [ROW | {3: (6.0, 13, 2, 1, 1, 30)}, {1: (0.5, 13, 0, 8, 8, 8)}]
     assert rows_of(counted) == expected
+    without = transform(retire)(pool, jnp.array([[13, 11], [10, -1]]))
+    assert [ids(row) for row in rows_of(without)] == [[10, 12, 14, 15], [13]]
 
 
 def test_one_trace_a_shape():

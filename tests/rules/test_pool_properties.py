@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jerp.rules.edits import EditOp, apply_edits
-from jerp.rules.pool import prune, record_use
+from jerp.rules.pool import prune, record_use, retire
 from jerp.rules.selection import select_similar, select_top
 from tests.reference import rules as reference
 from tests.rules.pools import FIELDS, edits_of, pool_of, rows_of
@@ -120,6 +120,22 @@ def test_pruning_is_what_plain_python_does(table, least, capacity, budget):
     for after, tokens in zip(found, (None, budget), strict=True):
         row = reference.pruned(row_of(table), least, capacity, tokens)
         assert rows_of(after) == [table_of(row)]
+
+
+run_retire = jax.jit(retire)
+
+
+@many
+@given(st.tuples(pools(), pools()), st.lists(st.tuples(NAMES, NAMES), max_size=4))
+def test_retiring_is_what_plain_python_does(tables, names):
+    pool = pool_of(*tables, capacity=CAPACITY, garbage=True)
+    padded = [*names, *[(-1, -1)] * (4 - len(names))]
+    found = run_retire(pool, jnp.asarray(padded, jnp.int32).T)
+    wanted = [
+        reference.retired(row_of(table), {pair[n] for pair in names})
+        for n, table in enumerate(tables)
+    ]
+    assert rows_of(found) == [*map(table_of, wanted)]
 
 
 EMBEDDING = np.float32(
