@@ -30,9 +30,6 @@ class Misled:
       language: of its rules.
       share: of added rules to replace, in [0, 1].
       seed: another one errs elsewhere.
-
-    Attributes:
-      num_misled: rules that were replaced so far, by this object.
     """
 
     def __init__(
@@ -47,8 +44,14 @@ class Misled:
             raise ConfigError(f"share: expected in [0, 1], got {share}")
         self.reflector, self.language = reflector, language
         self.share, self.seed = share, seed
-        self.num_misled = 0
+        # Not a setting, which would tell a run from one that goes on.
+        self._num_misled = 0
         self.name = f"{reflector.name}, {share:.0%} misled"
+
+    @property
+    def num_misled(self) -> int:
+        """Rules that this object replaced so far."""
+        return self._num_misled
 
     @property
     def needs_references(self) -> bool:
@@ -66,7 +69,7 @@ class Misled:
         operations = []
         for operation in reflection.operations:
             text = self._instead(occasion, operation, there)
-            self.num_misled += text != operation.text
+            self._num_misled += text != operation.text
             there.add(text)
             operations.append(replace(operation, text=text))
         return replace(reflection, operations=tuple(operations))

@@ -18,6 +18,7 @@ from jerp.envs.rule_language import Situated, read_sentence
 from jerp.errors import ConfigError
 from jerp.rollout.demonstrations import demonstrations
 from jerp.rules.edits import EditOp
+from jerp.runs.policy.description import described
 from jerp.typing import Outcome
 from tests.bridge.trials import (
     BURNS,
@@ -207,6 +208,8 @@ def test_a_share_of_what_is_added_is_plausible_but_wrong():
     assert {*texts} == {RIGHT, WRONG}
     assert texts.count(WRONG) == count and 30 <= count <= 70
     assert adds(misled, range(100, 200))[0] == texts[100:]
+    fresh = Misled(ALONE, Kitchen(), share=0.25, seed=1)
+    assert described("reflector", fresh) == described("reflector", misled)
     assert adds(Misled(ALONE, Kitchen(), share=0.25, seed=2), range(200))[0] != texts
     assert adds(Misled(ALONE, Kitchen(), share=0.0), range(50)) == ([RIGHT] * 50, 0)
 
