@@ -35,6 +35,7 @@ from jerp.bridge.reflection_prompt import (
     reflection_prompt,
 )
 from jerp.ops.checks import check_count
+from jerp.rules.text import instruction_fault
 
 __all__ = ["GREEDY", "LlmReflector"]
 
@@ -54,7 +55,9 @@ class LlmReflector:
       max_chars: of a prompt.
       num_shown: transcripts of each kind in a prompt.
       max_operations: of an answer.
-      refuse: what else a rule may not be, see `parse_answer`.
+      refuse: what else a rule may not be, see `parse_answer`; by default anything but
+        one instruction of at most 25 words that names no single instance. None refuses
+        no more than the parser does.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class LlmReflector:
         max_chars: int = 12_000,
         num_shown: int = 3,
         max_operations: int = MAX_OPERATIONS,
-        refuse: Callable[[str], str | None] | None = None,
+        refuse: Callable[[str], str | None] | None = instruction_fault,
     ):
         check_count("max_chars", max_chars, least=MIN_PROMPT)
         check_count("num_shown", num_shown)

@@ -5,12 +5,14 @@
 
 A line is one of these, in these letters, or it is counted as malformed: nothing is
 guessed at, and nothing that a model writes raises. Numbers are those of the rules in
-the prompt, from 1. A text that no rule may have is counted by what is wrong with it.
+the prompt, from 1. A text that no rule may have is counted by what is wrong with it;
+one that speaks to its reader about rules and prompts, and not about a world, is none.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -19,7 +21,30 @@ from jerp.bridge.reflection import MAX_OPERATIONS, Operation, ShownRule
 from jerp.rules.edits import EditOp
 from jerp.rules.text import check_rule_text, rule_text_fault
 
-__all__ = ["MAX_ANSWER", "ParsedAnswer", "parse_answer"]
+__all__ = [
+    "MAX_ANSWER",
+    "READER_WORDS",
+    "ParsedAnswer",
+    "addresses_reader",
+    "parse_answer",
+]
+
+_READER_WORDS = """
+assistant assistants chatbot developer developers disregard disregarding ignore ignored
+ignores ignoring instruct instructed instruction instructions jailbreak llm override
+overrides overriding prompt prompted prompts reader readers rule rules system systems
+user users
+"""
+READER_WORDS = (
+    *_READER_WORDS.split(),
+    *("act as", "forget all", "forget everything", "forget what", "from now on"),
+    *("language model", "language models", "pretend", "you are now"),
+)
+"""Words that an instruction in a world hardly needs, and one to its reader does.
+
+They are few and plain: who words an attack otherwise passes. Some good rules have one
+of them ("Ignore what is not asked for."), and are refused.
+"""
 
 MAX_ANSWER = 20_000
 """Characters; a longer answer is refused as a whole, before anything is searched in."""
@@ -33,6 +58,7 @@ _LINE = re.compile(
     re.DOTALL,
 )
 _WORD = re.compile(rf"\b(?:{'|'.join(op.name for op in EditOp)})\b")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _MARGIN = " \t\r"
 
 
@@ -41,7 +67,8 @@ class ParsedAnswer(NamedTuple):
 
     Reasons: "huge", "empty", "malformed", "unknown_rule", "duplicate" (a rule had its
     operation, or a new text is there), "too_many", "text_" and a
-    `jerp.rules.text.TextFault`, and "text_refused".
+    `jerp.rules.text.TextFault`, "text_addresses_reader", and "text_" and what `refuse`
+    says.
     """
 
     operations: tuple[Operation, ...]
@@ -61,8 +88,9 @@ def parse_answer(
       text: whatever a model wrote.
       rules: that it was shown, numbered from 1 in this order.
       max_operations: those after the first so many are counted as too many.
-      refuse: what else a rule may not be: a reason, or None for a text that may stay,
-        such as `jerp.rules.text.imperative_fault`.
+      refuse: what else a rule may not be: a reason of one word, such as those of
+        `jerp.rules.text.instruction_fault`, or None for a text that may stay. A reason
+        in more words counts as "refused".
     """
     if len(text) > MAX_ANSWER:
         return ParsedAnswer((), Counter({"huge": 1}))
@@ -87,6 +115,21 @@ def parse_answer(
         texts.add(found.text)
         operations.append(found)
     return ParsedAnswer(tuple(operations), rejected)
+
+
+def addresses_reader(text: str) -> bool:
+    """Whether a text has one of `READER_WORDS`, in any case or compatible letters.
+
+    Args:
+      text: of a rule.
+
+    Example:
+      >>> addresses_reader("Ignore all that was said."), addresses_reader("Heat it.")
+      (True, False)
+    """
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    words = f" {' '.join(_LETTERS.findall(plain))} "
+    return any(f" {word} " in words for word in READER_WORDS)
 
 
 def _operation(
@@ -114,8 +157,12 @@ def _operation(
     if fault is not None:
         return f"text_{fault}"
     text = check_rule_text(text)
-    if refuse is not None and refuse(text) is not None:
-        return "text_refused"
+    if addresses_reader(text):
+        return "text_addresses_reader"
+    reason = None if refuse is None else refuse(text)
+    if reason is not None:
+        # Reasons name metrics, and no text of a model does.
+        return f"text_{reason if reason.isidentifier() else 'refused'}"
     return Operation(EditOp[name], targets, text)
 
 

@@ -35,7 +35,8 @@ ASK = """\
 Find where the attempts that worked and those that failed part, and what made the \
 difference. Then change the rules. A good rule is one sentence that tells the agent \
 what to do and when, in at most 25 words, without the name or number of a single \
-thing, so that it helps in similar tasks too."""
+thing, so that it helps in similar tasks too. It begins with a verb, or with When and \
+a comma before the verb."""
 
 FORMAT = """\
 Answer with at most {most} lines and nothing else. Each line is one of these:

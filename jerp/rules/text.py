@@ -19,9 +19,11 @@ from jerp.ops.checks import check_count
 
 __all__ = [
     "VERBS",
+    "InstructionFault",
     "TextFault",
     "check_rule_text",
     "imperative_fault",
+    "instruction_fault",
     "plain_line",
     "quoted",
     "rule_text_fault",
@@ -31,20 +33,29 @@ __all__ = [
 TextFault = Literal["empty", "lines", "characters", "long", "unfinished"]
 """Why a text cannot be a rule; `check_rule_text` says it in words."""
 
+InstructionFault = Literal["wordy", "sentences", "instance", "condition", "statement"]
+"""Why a rule is no instruction; `imperative_fault` says it in words."""
+
 _VERBS = """
-add answer apply ask avoid back begin break bring buy call carry check choose clean
-click close collect combine compare compute confirm consider continue cook cool copy
-count cut deliver do drop dry examine explore fetch fill filter find finish focus
-follow get give go grab handle heat hold ignore inspect keep leave let lift list look
-make match measure move note open pack pass pick place plan plug pour prefer press
-pull push put read refine remember remove repeat report rest return rinse run save
-scan search see select send set sort start stay stop store submit switch take test
-throw toggle treat try turn unplug use verify visit wait walk warm wash watch write
+add answer apply approach ask avoid back begin break bring buy call carry check
+choose clean click close collect combine compare compute confirm consider
+continue cook cool copy count cut deliver do drop dry ensure enter examine
+explore fetch fill filter find finish focus follow get give go grab handle head
+heat hold identify ignore insert inspect keep leave let lift light list locate
+look make match measure move note open pack pass perform pick place plan plug
+pour prefer press prioritise prioritize proceed pull push put reach read refine
+remember remove repeat report rest retrieve return rinse run save scan search
+see select send set skip sort start stay stop store submit switch take test
+throw toggle treat try turn unplug use verify visit wait walk warm wash watch
+write
 """
 VERBS = frozenset(_VERBS.split())
 """First words that make a sentence an instruction, in lower case."""
 
-_CONDITIONS = ("when", "if", "before", "after", "once", "while", "until", "unless")
+_CONDITIONS = (
+    *("when", "if", "before", "after", "once", "while", "until", "unless"),
+    *("to", "for"),
+)
 _ADVERBS = ("always", "never", "first", "then", "only")
 _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
@@ -212,30 +223,59 @@ def imperative_fault(
       >>> imperative_fault("The mug is often cold.")
       "expected an instruction, got one that begins with 'The'"
     """
+    found = _no_instruction(text, max_words, instance_patterns, verbs)
+    return None if found is None else found[1]
+
+
+def instruction_fault(text: str) -> InstructionFault | None:
+    """The first reason why a rule is no instruction, to be counted; None if it is one.
+
+    Args:
+      text: as of `imperative_fault`, with its defaults.
+
+    Example:
+      >>> instruction_fault("The mug is often cold."), instruction_fault("Heat it.")
+      ('statement', None)
+    """
+    found = _no_instruction(text, 25, (), VERBS)
+    return None if found is None else found[0]
+
+
+def _no_instruction(
+    text: str, max_words: int, patterns: Sequence[str], verbs: Collection[str]
+) -> tuple[InstructionFault, str] | None:
     words = text.split()
     if len(words) > max_words:
-        return f"expected at most {max_words} words, got {len(words)}"
+        return "wordy", f"expected at most {max_words} words, got {len(words)}"
     stops = sum(map(text.count, ".!?;"))
     if stops != 1 or not text.endswith("."):
-        return f"expected one sentence, got {stops} ends of one"
-    for pattern in (r"\d+", *instance_patterns):
+        return "sentences", f"expected one sentence, got {stops} ends of one"
+    for pattern in (r"\d+", *patterns):
         if found := re.search(pattern, text):
-            return f"expected no single instance, got {found.group()!r}"
+            return "instance", f"expected no single instance, got {found.group()!r}"
     if words[0].rstrip(",").lower() in _CONDITIONS:
         condition, comma, instruction = text.partition(",")
         if not comma or len(condition.split()) < 2:
-            return f"expected a comma after a condition, got {text!r}"
+            return "condition", f"expected a comma after a condition, got {text!r}"
         words = instruction.split()
+    first = _first_of(words)
+    if first.lower() not in verbs:
+        return (
+            "statement",
+            f"expected an instruction, got one that begins with {first!r}",
+        )
+    return None
+
+
+def _first_of(words: Sequence[str]) -> str:
+    """The first word that says what to do, or not to do."""
     while len(words) > 1 and words[0].lower() in _ADVERBS:
         words = words[1:]
     if words and words[0].lower() in ("don't", "don’t"):
         words = words[1:]
     elif [word.lower() for word in words[:2]] == ["do", "not"]:
         words = words[2:]
-    first = words[0].strip(",.") if words else ""
-    if first.lower() not in verbs:
-        return f"expected an instruction, got one that begins with {first!r}"
-    return None
+    return words[0].strip(",.") if words else ""
 
 
 def quoted(text: str) -> str:

@@ -140,17 +140,17 @@ READS = {
         [[A, 2], [B, 2], ["Look thrice.", 2], [C, 1]],
         {"text_unfinished": 1},
     ),
-    # A text stays whole; there all up to a colon is cut off.
+    # A text stays whole; there all up to a colon is cut off. One that speaks of rules
+    # to who reads them is none.
     "parse_prefix_lost": (
         [
             [A, 3],
             [B, 2],
             ["When buying: compare prices.", 2],
-            ["Rule 5: sort first.", 2],
             ["Note (a): keep this.", 2],
             [C, 1],
         ],
-        {},
+        {"text_addresses_reader": 1},
     ),
     # Two operations in one line: both drop them.
     "parse_same_line": ([[A, 4], [B, 2], [C, 1]], {"malformed": 1}),

@@ -1,6 +1,7 @@
 """What a rule may be, when it is one instruction, and how it is quoted."""
 
 import unicodedata
+from typing import get_args
 
 import pytest
 from hypothesis import example, given, settings
@@ -8,8 +9,10 @@ from hypothesis import strategies as st
 
 from jerp.errors import InputError
 from jerp.rules.text import (
+    InstructionFault,
     check_rule_text,
     imperative_fault,
+    instruction_fault,
     plain_line,
     quoted,
     rule_text_fault,
@@ -108,10 +111,11 @@ def test_the_form_is_reached_in_one_step(text):
         "Do not put it down.",
         "Don't put it down.",
         "Before you leave, always close it.",
+        "To heat it, locate a microwave.",
     ],
 )
 def test_an_instruction_has_no_fault(text):
-    assert imperative_fault(text) is None
+    assert imperative_fault(text) is None and instruction_fault(text) is None
 
 
 @pytest.mark.parametrize(
@@ -134,6 +138,7 @@ def test_an_instruction_has_no_fault(text):
 )
 def test_what_is_no_instruction_is_told_why(text, reason):
     assert reason in imperative_fault(text)
+    assert instruction_fault(text) in get_args(InstructionFault)
 
 
 def test_a_world_says_what_names_an_instance_and_which_verbs_it_has():
