@@ -16,9 +16,17 @@ from jerp.storage.documents import read_json
 from jerp.storage.metrics import read_metrics
 from jerp.storage.rule_documents import PoolDocument
 from jerp.storage.rule_files import read_pool
+from jerp.storage.rule_history import LedgerRow
+from jerp.storage.rule_ledger import read_ledger
 from jerp.storage.tensors import load_tree
 
-__all__ = ["read_job_json", "read_job_metrics", "read_job_pool", "read_job_tree"]
+__all__ = [
+    "read_job_json",
+    "read_job_ledger",
+    "read_job_metrics",
+    "read_job_pool",
+    "read_job_tree",
+]
 
 METRICS = ("success", "sampler_gap")
 """What reports need of every iteration of training."""
@@ -77,6 +85,16 @@ def read_job_pool(folder: Path) -> PoolDocument:
     """
     with _remedy(folder):
         return read_pool(folder / "pool.json")
+
+
+def read_job_ledger(folder: Path) -> tuple[LedgerRow, ...]:
+    """Where a job's rules came from.
+
+    Raises:
+      StorageError: the file is missing or damaged; it says what to delete.
+    """
+    with _remedy(folder):
+        return read_ledger(folder / "rules.jsonl")
 
 
 def _check_fields(

@@ -121,7 +121,10 @@ def _arm(
     numbers |= _process(paths, config.sizes.iterations)
     numbers["along"] = _along(config, paths)
     if ARMS[arm].rules:
-        numbers["rules"] = rules_of_arm(*(streams, config, place, paths, found, oracle))
+        untaught = folders(config, place.name, "grpo") if "grpo" in arms else []
+        numbers["rules"] = rules_of_arm(
+            *(streams, config, place, paths, found, oracle, untaught)
+        )
     return numbers
 
 
@@ -162,7 +165,15 @@ def _interval(
     rate = _rates(found, split, told, name)
     kinds = np.concatenate([e[split]["kind"] for e in found])
     mask = None if kind is None else kinds == kind
-    return plain_interval(bootstrap_interval(key, rate, mask=mask))
+    cluster = _clusters(found, split)
+    return plain_interval(bootstrap_interval(key, rate, cluster=cluster, mask=mask))
+
+
+def _clusters(found: Played, split: str) -> np.ndarray:
+    """`[seeds * N]` int32, tasks: each seed drew its own, some of them twice."""
+    number = len(found[0][split]["task"])
+    parts = [e[split]["task"] + i * number for i, e in enumerate(found)]
+    return np.concatenate(parts).astype(np.int32)
 
 
 def _rates(found: Played, split: str, told: str, name: str = "success") -> np.ndarray:
@@ -175,10 +186,13 @@ def _difference(
     streams: Iterator[Key],
     one: tuple[Played, str, str],
     other: tuple[Played, str, str],
-) -> dict[str, float]:
-    """Of success on the same tasks."""
+) -> Numbers:
+    """Of success on the same tasks, in all and by seed."""
     rates = (_rates(*one), _rates(*other))
-    return plain_interval(paired_difference(next(streams), *rates))
+    cluster = _clusters(one[0], one[1])
+    found = paired_difference(next(streams), *rates, cluster=cluster)
+    by_seed = np.reshape(rates[0] - rates[1], (len(one[0]), -1)).mean(axis=1)
+    return {**plain_interval(found), "by_seed": by_seed.tolist()}
 
 
 def _along(config: JerpConfig, paths: list[Path]) -> dict[str, list[float]]:

@@ -16,9 +16,10 @@ from experiments.joint_rules.places import NUM_RULES, Place
 from jerp.models.step_policy import StepPolicy
 from jerp.rollout.demonstrations import demonstrations
 from jerp.rollout.scan import rollout
+from jerp.storage.rule_leaks import task_digests
 from jerp.typing import Array, Key, Outcome
 
-__all__ = ["Held", "draw_held", "following_log_prob", "played", "without_one"]
+__all__ = ["Held", "draw_held", "following_log_prob", "played"]
 
 
 LEAST_ROWS = 512
@@ -40,6 +41,12 @@ class Held(NamedTuple):
     key: Key
     tasks: Any
     kinds: np.ndarray
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """`[N]` int32, equal iff tasks are: a small world may have drawn one twice."""
+        _, numbers = np.unique(task_digests(self.tasks), return_inverse=True)
+        return numbers.astype(np.int32)
 
 
 def draw_held(key: Key, place: Place, number: int, split: str) -> Held:
@@ -112,13 +119,6 @@ def _played(
         working_set=working_set,
     )
     return {"success": data.outcome == Outcome.SUCCESS, "score": data.score}
-
-
-def without_one(working_set: np.ndarray, place: int) -> np.ndarray:
-    """Working sets `[N, R]` without the rule at one place of each."""
-    changed = np.array(working_set)
-    changed[:, place] = -1
-    return changed
 
 
 def following_log_prob(place: Place, held: Held, params: Any) -> np.ndarray:

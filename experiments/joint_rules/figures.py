@@ -57,9 +57,18 @@ def _absorption(found: Mapping[str, Any]) -> Figure:
                 color=f"C{place % 10}",
                 label=f"{label(arm)} ({following['rules']} rules)",
             )
+            if following["untaught"] is not None:
+                axis.plot(
+                    following["iterations"],
+                    following["untaught"],
+                    "--",
+                    lw=1,
+                    color=f"C{place % 10}",
+                )
     axis.set_xlabel("iteration")
     axis.set_ylabel("probability of what a rule says, no rules in the prompt")
     axis.set_ylim(0, 1)
+    axis.set_title("dashed: GRPO, which never saw a rule, in the same", fontsize=9)
     if axis.get_legend_handles_labels()[0]:
         axis.legend(fontsize=8)
     return figure

@@ -6,25 +6,21 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from experiments.joint_rules.base import all_rules
 from experiments.joint_rules.config import By, Sizes
-from experiments.joint_rules.evaluation import Held, draw_held, played, without_one
+from experiments.joint_rules.evaluation import Held, draw_held, played
 from experiments.joint_rules.oracle import oracle_moves, right_moves, wrong_moves
 from experiments.joint_rules.places import NUM_RULES, Place
+from experiments.joint_rules.removal import removals
 from experiments.joint_rules.training import Stage
-from jerp.rules.absorption import absorbed, removal_loss
 from jerp.storage.rule_leaks import leaks, task_digests
-from jerp.typing import Array, Key
+from jerp.typing import Key
 
-__all__ = ["MARGIN", "SPLITS", "evaluate_arm", "evaluate_base", "tried_on"]
+__all__ = ["SPLITS", "evaluate_arm", "evaluate_base", "tried_on"]
 
 SPLITS = ("seen", "unseen")
-
-MARGIN = 0.02
-"""A rule is absorbed if its removal is shown to cost less success than this."""
 
 Found = dict[str, Any]
 
@@ -77,6 +73,7 @@ def evaluate_base(
         )
         found[split] = {
             "kind": held.kinds,
+            "task": held.numbers,
             "without": play(None),
             "right": play(_told(place, right, held)),
             "wrong": play(_told(place, wrong_moves(right), held)),
@@ -112,14 +109,14 @@ def evaluate_arm(
         play = partial(_outcomes, place, held, stage.params, stage.rules(place), sizes)
         found[split] = {
             "kind": held.kinds,
+            "task": held.numbers,
             "with": play(working),
             "without": play(None),
             "leaked": np.asarray(_leaked(stage, held), np.int32),
         }
     if sizes.removal and by == "type":
-        found["removal"] = _removals(
-            jax.random.fold_in(key, REMOVE), place, splits, stage, sizes, found
-        )
+        stream = jax.random.fold_in(key, REMOVE)
+        found["removal"] = removals(stream, place, splits, stage, samples=sizes.samples)
     return found
 
 
@@ -152,56 +149,3 @@ def _told(place: Place, moves: np.ndarray, held: Held) -> np.ndarray:
             rule = situation * place.rule_sizes[1] + row[situation]
             by_kind[kind, place_in] = rule
     return by_kind[held.kinds]
-
-
-def _removals(
-    key: Key,
-    place: Place,
-    splits: dict[str, Held],
-    stage: Stage,
-    sizes: Sizes,
-    found: Found,
-) -> Found:
-    """What taking each rule out of the prompts costs on seen tasks.
-
-    And whether a policy that does without all that it absorbed is worse, on unseen
-    ones: tasks that did not decide which those are.
-    """
-    kinds = len(place.types)
-    sets = stage.working_set(np.arange(kinds, dtype=np.int32))
-    if sets is None or (sets < 0).all():
-        return {"rule": np.full((kinds, NUM_RULES), -1, np.int32)}
-    held, rules = splits["seen"], stage.rules(place)
-    loss = np.full((3, kinds, NUM_RULES), np.nan, np.float32)
-    gone = np.zeros((kinds, NUM_RULES), bool)
-    whole = found["seen"]["with"]["success"]
-    for column in range(NUM_RULES):
-        reduced = without_one(sets[held.kinds], column)
-        left = _outcomes(place, held, stage.params, rules, sizes, reduced)["success"]
-        for kind in np.flatnonzero(sets[:, column] >= 0):
-            stream = jax.random.fold_in(key, int(kind) * NUM_RULES + column)
-            rows = np.broadcast_to((held.kinds == kind)[:, None], whole.shape)
-            # Of a smoke run's few tasks none may be of a type.
-            if rows.any():
-                numbers, gone[kind, column] = _removal(stream, whole, left, rows)
-                loss[:, kind, column] = numbers
-    unseen = splits["unseen"]
-    kept = np.where(gone, -1, sets)[unseen.kinds]
-    retired = _outcomes(place, unseen, stage.params, rules, sizes, kept)
-    return {"rule": sets, "loss": loss, "absorbed": gone, "retired": retired}
-
-
-def _removal(
-    key: Key, whole: np.ndarray, left: np.ndarray, rows: np.ndarray
-) -> tuple[np.ndarray, bool]:
-    task = np.broadcast_to(np.arange(len(whole))[:, None], whole.shape)
-    flat: list[Array] = [jnp.asarray(x.reshape(-1)) for x in (whole, left, task, rows)]
-    interval = removal_loss(
-        key,
-        flat[0].astype(jnp.float32),
-        flat[1].astype(jnp.float32),
-        flat[2].astype(jnp.int32),
-        mask=flat[3],
-    )
-    numbers = np.asarray([interval.point, interval.low, interval.high])
-    return numbers, bool(absorbed(interval, margin=MARGIN))

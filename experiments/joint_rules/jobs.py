@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from experiments.jobs.job_files import read_job_tree
 from experiments.jobs.process_notes import ProcessNotes
 from experiments.joint_rules.base import cloned_base
-from experiments.joint_rules.config import ARMS, SIZES, By, Sizes
+from experiments.joint_rules.config import ARMS, SIZES, Arm, By, Sizes
 from experiments.joint_rules.evaluation import (
     Held,
     draw_held,
@@ -35,12 +35,15 @@ from experiments.joint_rules.evaluation import (
     played,
 )
 from experiments.joint_rules.final import evaluate_arm, evaluate_base, tried_on
+from experiments.joint_rules.oracle import OracleMoves
 from experiments.joint_rules.places import Place, place_named
-from experiments.joint_rules.training import Stage, along_path, train_arm
+from experiments.joint_rules.training import Stage, along_path, train_arm, wrong_rules
 from jerp.errors import JerpError
 from jerp.runs.rule_pools import EVALUATED
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
+from jerp.storage.rule_documents import PoolDocument
+from jerp.storage.rule_files import read_pool
 from jerp.storage.rule_leaks import task_digests, write_digests
 from jerp.storage.tensors import save_tree
 from jerp.typing import Key
@@ -146,13 +149,22 @@ def _arm(where: Path, key: Key, place: Place, job: Job, work: Work) -> dict[str,
         arm=ARMS[job.arm],
         sizes=work.sizes,
         by=work.by,
-        rules=work.rules,
+        start=_start(where, place, ARMS[job.arm], work),
     )
     last = Stage(0, base, None)
     _along(where, place, looks, work.by, last)
     for last in stages:
         _along(where, place, looks, work.by, last)
     return evaluate_arm(stream, place, splits, last, work.sizes, work.by)
+
+
+def _start(where: Path, place: Place, arm: Arm, work: Work) -> PoolDocument | None:
+    """The rules that an arm begins with."""
+    start = None if work.rules is None else read_pool(work.rules)
+    if not arm.misled or work.by == "instance":
+        return start
+    found, _ = read_job_tree(where.parent / "base", "evaluation.safetensors")
+    return wrong_rules(place, arm, OracleMoves(**found["oracle"]), start)
 
 
 def _looks(key: Key, place: Place, sizes: Sizes) -> tuple[Held, Held]:

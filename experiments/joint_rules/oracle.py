@@ -18,7 +18,13 @@ from jerp.rollout.demonstrations import WithOracle, noisy_oracle
 from jerp.rollout.scan import rollout
 from jerp.typing import Array, Key
 
-__all__ = ["OracleMoves", "oracle_moves", "right_moves", "wrong_moves"]
+__all__ = [
+    "OracleMoves",
+    "injected_moves",
+    "oracle_moves",
+    "right_moves",
+    "wrong_moves",
+]
 
 NOISE = 0.1
 """Share of random steps: the oracle's own episodes miss the situations of mistakes."""
@@ -96,4 +102,23 @@ def wrong_moves(right: np.ndarray) -> np.ndarray:
         other = np.roll(right, shift, axis=0)
         usable = (wrong == 0) & (right > 0) & (other > 0) & (other != right)
         wrong = np.where(usable, other, wrong)
+    return wrong
+
+
+def injected_moves(found: OracleMoves, number: int) -> np.ndarray:
+    """`[K, S]` int32, `number` wrong moves a type, 0 elsewhere.
+
+    What is right in another type first; then what is often possible and never right.
+    """
+    right = right_moves(found)
+    wrong = wrong_moves(right)
+    for kind, row in enumerate(right):
+        often = found.possible.astype(float)
+        often[np.arange(len(row)), row] = -1
+        other = often.argmax(axis=1)
+        first = (wrong[kind] == 0, found.made[kind].sum(axis=1) * -1)
+        order = [s for s in np.lexsort(first[::-1]) if row[s]]
+        chosen = np.where(wrong[kind] > 0, wrong[kind], other)
+        wrong[kind] = 0
+        wrong[kind, order[:number]] = chosen[order[:number]]
     return wrong

@@ -8,17 +8,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.jobs.job_files import read_job_pool, read_job_tree
+from experiments.jobs.job_files import (
+    read_job_ledger,
+    read_job_pool,
+    read_job_tree,
+)
 from experiments.joint_rules.config import JerpConfig, Sizes
-from experiments.joint_rules.final import MARGIN
 from experiments.joint_rules.oracle import RIGHT_SHARE, OracleMoves
 from experiments.joint_rules.places import Place
+from experiments.joint_rules.removal import MARGIN
 from experiments.joint_rules.training import along_path
 from jerp.envs.rule_language import read_sentence
 from jerp.estimators.intervals import paired_difference
 from jerp.rules.text import imperative_fault
 from jerp.runs.cells import plain_interval
 from jerp.storage.rule_fields import PoolRule
+from jerp.storage.rule_history import WRITES, RuleEdit
 from jerp.typing import Key
 
 __all__ = ["rules_of_arm"]
@@ -27,12 +32,13 @@ MAX_WORDS = 25
 
 
 class Active(NamedTuple):
-    """A rule of a pool after training."""
+    """A rule of a pool after training; `written` is when its text was."""
 
     seed: int
     kind: int
     rule: PoolRule
     pair: tuple[int, int] | None
+    written: int
 
 
 def rules_of_arm(
@@ -42,6 +48,7 @@ def rules_of_arm(
     paths: list[Path],
     found: list[dict[str, Any]],
     oracle: OracleMoves,
+    untaught: list[Path],
 ) -> dict[str, Any]:
     """Quality and absorption of the rules of an arm, all seeds together.
 
@@ -52,14 +59,17 @@ def rules_of_arm(
       paths: folders of the arm's jobs, by seed.
       found: what their evaluations hold.
       oracle: what it does in the world.
+      untaught: folders of the jobs, by seed, of an arm that never saw a rule, whose
+        policies say what comes of training alone; none without such an arm.
     """
     active = [
         rule for i, path in enumerate(paths) for rule in _active(config, place, path, i)
     ]
     numbers: dict[str, Any] = _quality(place, oracle, active)
     if config.by == "type":
+        numbers["injected"] = _injected(paths)
         numbers["pools"] = _texts(place, active)
-        numbers["following"] = _following(config.sizes, paths, active)
+        numbers["following"] = _following(config.sizes, paths, active, untaught)
         if config.sizes.removal:
             numbers["removal"] = _removal(streams, found)
     return numbers
@@ -68,12 +78,37 @@ def rules_of_arm(
 def _active(
     config: JerpConfig, place: Place, path: Path, seed: int
 ) -> Iterator[Active]:
-    document = read_job_pool(path)
+    document, written = read_job_pool(path), _written(path)
     for key, rules in document.pools.items():
         kind = key if config.by == "type" else key.rsplit(" ", 1)[0]
         for rule in rules:
             pair = read_sentence(place.env.language, rule.text)
-            yield Active(seed, place.types.index(kind), rule, pair)
+            when = written.get((key, rule.text), rule.born)
+            yield Active(seed, place.types.index(kind), rule, pair, when)
+
+
+def _written(path: Path) -> dict[tuple[str, str], int]:
+    """By task key and text the iteration in which it last became a rule.
+
+    The birth that a pool knows is that of the oldest rule that a text was made of.
+    """
+    return {
+        (row.task_key, row.text): row.step
+        for row in read_job_ledger(path)
+        if isinstance(row, RuleEdit) and row.applied and row.op in WRITES
+    }
+
+
+def _injected(paths: list[Path]) -> dict[str, int]:
+    """Rules that were there at the start, and those still there at the end."""
+    start, left = 0, 0
+    for path in paths:
+        pools = read_job_pool(path).pools
+        for row in read_job_ledger(path):
+            if isinstance(row, RuleEdit) and row.op == "START":
+                start += 1
+                left += row.text in {rule.text for rule in pools[row.task_key]}
+    return {"start": start, "left": left}
 
 
 def _quality(place: Place, oracle: OracleMoves, active: list[Active]) -> dict[str, Any]:
@@ -120,30 +155,28 @@ def _texts(place: Place, active: list[Active]) -> dict[str, list[dict[str, Any]]
     return pools
 
 
-def _following(sizes: Sizes, paths: list[Path], active: list[Active]) -> dict[str, Any]:
-    """Probability of doing what the rules say, untold: at each one's birth, and now.
+def _following(
+    sizes: Sizes, paths: list[Path], active: list[Active], untaught: list[Path]
+) -> dict[str, Any]:
+    """Probability of doing what the rules say, untold: when each was new, and now.
 
-    A birth is that of the last look at the policy before it.
+    When it was new is the last look at the policy before. Beside it is what an arm that
+    never saw a rule does in the same situations.
     """
     steps = np.arange(0, sizes.iterations + 1, sizes.every)
-    tables = [
-        np.stack(
-            [
-                read_job_tree(path, along_path(path, int(n)).name)[0]["following"]
-                for n in steps
-            ]
-        )
-        for path in paths
-    ]
-    rows, curves = [], []
-    for seed, kind, rule, pair in active:
-        if pair is None:
+    mine, theirs = (_tables(arm, steps) for arm in (paths, untaught))
+    rows, curves, control = [], [], []
+    for one in active:
+        if one.pair is None:
             continue
-        curve = tables[seed][:, kind, pair[0], pair[1]]
-        birth = int(np.searchsorted(steps, rule.born, side="right")) - 1
+        cell = (slice(None), one.kind, *one.pair)
+        curve = mine[one.seed][cell]
+        birth = max(int(np.searchsorted(steps, one.written, side="right")) - 1, 0)
         if np.isfinite(curve).all():
             rows.append((curve[birth], curve[-1]))
             curves.append(np.exp(curve))
+            if theirs:
+                control.append(np.exp(theirs[one.seed][cell]))
     if not rows:
         return {"rules": 0}
     table = np.asarray(rows)
@@ -154,7 +187,21 @@ def _following(sizes: Sizes, paths: list[Path], active: list[Active]) -> dict[st
         "gain_nats": float((table[:, 1] - table[:, 0]).mean()),
         "iterations": steps.tolist(),
         "curve": np.mean(curves, axis=0).tolist(),
+        "untaught": np.mean(control, axis=0).tolist() if control else None,
     }
+
+
+def _tables(paths: list[Path], steps: np.ndarray) -> list[np.ndarray]:
+    """By seed `[looks, K, S, M]`."""
+    return [
+        np.stack(
+            [
+                read_job_tree(path, along_path(path, int(n)).name)[0]["following"]
+                for n in steps
+            ]
+        )
+        for path in paths
+    ]
 
 
 def _removal(streams: Iterator[Key], found: list[dict[str, Any]]) -> dict[str, Any]:
@@ -166,22 +213,26 @@ def _removal(streams: Iterator[Key], found: list[dict[str, Any]]) -> dict[str, A
     gone = np.concatenate([e["removal"]["absorbed"].ravel() for e in measured])
     # A rule of a type of which no task was drawn was not tried.
     tried = np.isfinite(loss)
-    kept, retired = (
+    kept, retired, in_turn = (
         np.concatenate([x.mean(axis=1) for x in parts]).astype(np.float32)
         for parts in (
             [e["unseen"]["with"]["success"] for e in measured],
-            [e["removal"]["retired"]["success"] for e in measured],
+            [e["removal"]["retired"] for e in measured],
+            [e["removal"]["retired_in_turn"] for e in measured],
         )
     )
     return {
         "rules": int(tried.sum()),
         "absorbed": int(gone.sum()),
+        "in_turn": int(sum(e["removal"]["in_turn"].sum() for e in measured)),
         "margin": MARGIN,
         "loss_mean": float(loss[tried].mean()) if tried.any() else None,
         "loss_largest": float(loss[tried].max()) if tried.any() else None,
-        "retired": float(retired.mean()),
         "kept": float(kept.mean()),
         "retiring_changes": plain_interval(
             paired_difference(next(streams), retired, kept)
+        ),
+        "retiring_in_turn_changes": plain_interval(
+            paired_difference(next(streams), in_turn, kept)
         ),
     }

@@ -65,6 +65,16 @@ def stand_ins() -> str:
     )
 
 
+ABSORPTION = (
+    "A rule counts as absorbed when the upper 95% bound of what its removal from the "
+    "pool costs on seen tasks is under 2 points: tried alone, and in turn, the least "
+    "needed first, for as long as all that are out cost less than that. What being "
+    "without them changes is played on unseen tasks. Rules only shows how many were "
+    "never needed: its policy learned nothing. Done untold: probability of what a rule "
+    "says, without rules in the prompt, in the situations of an oracle that errs; by "
+    "GRPO: the same situations and moves, by the policy that never saw a rule."
+)
+
 PAPER_SAYS = {
     "jerp": "+.037 in ALFWorld, +.079 in WebShop, without intervals",
     "jerp-frozen": "Fig. 3: the early gain stays, later training is flatter",
@@ -78,9 +88,11 @@ def directions(found: Numbers) -> Iterator[str]:
         varied = numbers["splits"]["seen"].get("above_varied")
         if varied is not None:
             says = PAPER_SAYS.get(arm, "nothing")
+            seeds = ", ".join(number(x, 3, sign=True) for x in varied["by_seed"])
             yield (
                 f"{label(arm)} - {label(ARMS[arm].varies)}: "
-                f"{interval(varied, digits=3, sign=True)} (the paper: {says})."
+                f"{interval(varied, digits=3, sign=True)}, by seed {seeds} (the paper: "
+                f"{says})."
             )
 
 
@@ -158,12 +170,7 @@ def _rule_parts(results: Numbers, world: str) -> Iterator[str]:
     if rows:
         yield "### Absorption"
         yield markdown_table(header, rows)
-        yield (
-            "A rule counts as absorbed when the upper 95% bound of what its removal "
-            "costs on seen tasks is under 2 points; retiring all of these is tried on "
-            "unseen tasks. Done untold: probability of what a rule says, without rules "
-            "in the prompt, in the oracle's situations."
-        )
+        yield ABSORPTION
         figure = f"figures/{world}-absorption.png"
         yield f"![probability of what rules say, untold]({figure})"
         yield from _pools(results, world)

@@ -88,13 +88,14 @@ def along_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
 def rule_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
     """What the rules of every arm are, all seeds together."""
     header = ["arm", "active rules", "one imperative sentence", "agree with the oracle"]
-    header += ["learned from evaluated tasks"]
+    header += ["learned from evaluated tasks", "of rules there at first, left"]
     rows = []
     for arm, numbers in found["arms"].items():
         rules = numbers.get("rules")
         if rules is None:
             continue
         leaked = sum(part["leaked_rules"] for part in numbers["splits"].values())
+        injected = rules.get("injected", {"start": 0, "left": 0})
         rows.append(
             [
                 label(arm),
@@ -102,6 +103,7 @@ def rule_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
                 _share(rules["imperative"], rules["active"]),
                 _share(rules["agree"], rules["judged"]),
                 str(leaked),
+                _share(injected["left"], injected["start"]),
             ]
         )
     return header, rows
@@ -109,15 +111,17 @@ def rule_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
 
 def removal_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
     """How far policies have made their rules their own."""
-    header = ["arm", "with rules", "without", "difference", "rules tried", "absorbed"]
-    header += ["retiring these changes", "done untold: at birth", "in the end"]
+    header = ["arm", "with rules", "without", "difference", "rules tried"]
+    header += ["absorbed", "without all of these", "retired in turn"]
+    header += ["without all of those", "done untold: when new", "in the end"]
+    header += ["by GRPO, in the end"]
     rows = []
     for arm, numbers in found["arms"].items():
         rules, seen = numbers.get("rules"), numbers["splits"]["seen"]
         if rules is None or "following" not in rules:
             continue
         removal, following = rules.get("removal", {}), rules["following"]
-        changes = removal.get("retiring_changes")
+        untaught = following.get("untaught")
         rows.append(
             [
                 label(arm),
@@ -126,12 +130,19 @@ def removal_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
                 interval(seen["rules_add"], digits=2, sign=True),
                 str(removal.get("rules", 0)),
                 str(removal.get("absorbed", 0)),
-                "-" if changes is None else interval(changes, digits=3, sign=True),
+                _change(removal.get("retiring_changes")),
+                str(removal.get("in_turn", 0)),
+                _change(removal.get("retiring_in_turn_changes")),
                 number(following.get("at_birth"), 2),
                 number(following.get("now"), 2),
+                "-" if untaught is None else number(untaught[-1], 2),
             ]
         )
     return header, rows
+
+
+def _change(changes: Numbers | None) -> str:
+    return "-" if changes is None else interval(changes, digits=3, sign=True)
 
 
 def _share(part: int, of: int) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from experiments.joint_rules.base import all_rules
 from experiments.joint_rules.config import Arm, By, Sizes
+from experiments.joint_rules.oracle import OracleMoves, injected_moves
 from experiments.joint_rules.places import NUM_RULES, Place
 from jerp.bridge.contrast_reflector import ContrastReflector
 from jerp.bridge.misled import Misled
@@ -26,12 +27,19 @@ from jerp.runs.jerp.settings import RuleSettings
 from jerp.runs.policy.groups import PolicyTask
 from jerp.storage.documents import write_json
 from jerp.storage.rule_documents import PoolDocument, open_document
-from jerp.storage.rule_files import read_pool
+from jerp.storage.rule_fields import PoolRule
 from jerp.training.group_settings import GroupConfig, GroupHyper, algorithm
 from jerp.training.joint import RuleConfig
 from jerp.typing import Key
 
-__all__ = ["Stage", "along_path", "arm_algorithm", "check_start", "train_arm"]
+__all__ = [
+    "Stage",
+    "along_path",
+    "arm_algorithm",
+    "check_start",
+    "train_arm",
+    "wrong_rules",
+]
 
 KL_WEIGHT = 0.001
 """Of k3 to the base. The paper has such a term and says no number."""
@@ -96,7 +104,7 @@ def train_arm(
     arm: Arm,
     sizes: Sizes,
     by: By = "type",
-    rules: str | None = None,
+    start: PoolDocument | None = None,
 ) -> Iterator[Stage]:
     """Yields the stages that were not looked at yet, and the last one in any case.
 
@@ -109,7 +117,7 @@ def train_arm(
       arm: how to learn.
       sizes: numbers of iterations and episodes.
       by: what has a pool of its own.
-      rules: file of the rules that an arm with rules begins with, or None.
+      start: rules that an arm with rules begins with, or None.
     """
     config, hyper = arm_algorithm(arm, sizes.num_groups)
     policy = place.policy()
@@ -129,7 +137,7 @@ def train_arm(
         task_key=keys,
         language=place.env.language,
         reference=base,
-        start_pool=read_pool(rules) if rules is not None and arm.rules else None,
+        start_pool=start if arm.rules else None,
         learn_policy=arm.policy,
         learn_rules=arm.rules,
         rules_until=until if arm.rules and arm.first_stage < 1 else None,
@@ -144,6 +152,22 @@ def train_arm(
         trained = train(iterations=iterations)
         write_json(where / "warnings.json", {"warnings": trained.warnings})
         yield Stage(iterations, trained.state.train.params, trained)
+
+
+def wrong_rules(
+    place: Place, arm: Arm, oracle: OracleMoves, start: PoolDocument | None
+) -> PoolDocument:
+    """The pools to begin with, and wrong rules besides, a share of the capacity."""
+    number = round(arm.misled * _rule_config(arm).capacity)
+    moves, language = injected_moves(oracle, number), place.env.language
+    score = _rule_config(arm).initial_score
+    pools = {} if start is None else dict(start.pools)
+    for kind, row in zip(place.types, moves, strict=True):
+        texts = [sentence(language, int(s), int(row[s])) for s in np.flatnonzero(row)]
+        known = {rule.text for rule in pools.get(kind, ())}
+        added = [PoolRule(text, score) for text in texts if text not in known]
+        pools[kind] = (*pools.get(kind, ()), *added)
+    return PoolDocument(pools)
 
 
 def _task_keys(place: Place, tasks: Any, by: By) -> tuple[tuple[str, ...], np.ndarray]:

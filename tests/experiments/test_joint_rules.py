@@ -22,10 +22,13 @@ from jerp.errors import ConfigError, StorageError
 from jerp.storage.documents import write_json
 from jerp.storage.rule_documents import PoolDocument, PoolRule
 from jerp.storage.rule_files import write_pool
+from jerp.storage.rule_history import RuleEdit
+from jerp.storage.rule_ledger import RuleLedger
 from jerp.storage.tensors import save_tree
 
 PLACE = place_named("house")
 KINDS = np.arange(24, dtype=np.int32) % len(PLACE.types)
+TASKS = np.arange(24, dtype=np.int32)
 SOLVED = {"rules-only": (12, 0), "grpo": (8, 8), "jerp": (18, 6)}
 """Made up: solved tasks of 24 by arm, with its rules and without."""
 
@@ -59,7 +62,7 @@ def _base(where, arm, seed):
     made[:, *TAKE] = 15
     made[1, *TAKE] = 5
     told = {"without": outcomes(0), "right": outcomes(12), "wrong": outcomes(0)}
-    split = {"kind": KINDS, **told}
+    split = {"kind": KINDS, "task": TASKS, **told}
     found = {"oracle": {"made": made, "possible": made[0]}}
     save_tree(
         where / "evaluation.safetensors", {**found, "seen": split, "unseen": split}, {}
@@ -68,7 +71,8 @@ def _base(where, arm, seed):
 
 def _arm(where, arm, seed):
     solved, alone = SOLVED[arm]
-    told = {"kind": KINDS, "with": outcomes(solved), "without": outcomes(alone)}
+    told = {"with": outcomes(solved), "without": outcomes(alone)}
+    told |= {"kind": KINDS, "task": TASKS}
     seen, unseen = ({**told, "leaked": np.int32(seed * n)} for n in (1, 2))
     found = {"seen": seen, "unseen": unseen, "removal": _removal(arm, seed)}
     save_tree(where / "evaluation.safetensors", found, {})
@@ -85,13 +89,20 @@ def _arm(where, arm, seed):
     (where / "metrics.jsonl").write_text(text)
     notes = ["it went"] if arm == "grpo" and seed else []
     write_json(where / "warnings.json", {"warnings": notes})
-    write_pool(where / "pool.json", _pool(arm, seed))
+    pool = _pool(arm, seed)
+    write_pool(where / "pool.json", pool)
+    rows = [RuleEdit(0, "pick", "START", 7, RIGHT_RULE)] * (arm == "jerp")
+    # Born in 1, as the pool says, it got its text in 3.
+    rows += [
+        RuleEdit(3, key, "EDIT", 8, RIGHT_RULE, parents=(7,)) for key in pool.pools
+    ]
+    RuleLedger(where / "rules.jsonl").write(rows)
 
 
 def _pool(arm, seed):
     if arm != "jerp":
         return PoolDocument({})
-    right = PoolRule(RIGHT_RULE, 5, born=3, uses=10, wins=4, sources=("a1b2",))
+    right = PoolRule(RIGHT_RULE, 5, born=1, uses=10, wins=4, sources=("a1b2",))
     wrong = PoolRule(WRONG_RULE, 2, born=1)
     if seed:
         return PoolDocument({"pick": (right,), "look": (right,)})
@@ -108,7 +119,11 @@ def _removal(arm, seed):
     loss[:, 0, 0], loss[:, 0, 1] = (0.0, -0.01, 0.01), (0.25, 0.2, 0.3)
     gone = np.zeros((6, NUM_RULES), bool)
     gone[0, 0] = True
-    return {"rule": rule, "loss": loss, "absorbed": gone, "retired": outcomes(12)}
+    retired = {
+        name: outcomes(solved)["success"]
+        for name, solved in (("retired", 12), ("retired_in_turn", 15))
+    }
+    return {"rule": rule, "loss": loss, "absorbed": gone, "in_turn": gone, **retired}
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +174,7 @@ def test_differences_are_of_the_same_tasks(done):
     jerp = arms["jerp"]["splits"]["seen"]
     assert jerp["above_grpo"]["point"] == pytest.approx(10 / 24)
     assert jerp["above_grpo"]["low"] > 0.2
+    assert jerp["above_grpo"]["by_seed"] == pytest.approx([10 / 24] * 2)
     assert jerp["above_varied"]["point"] == pytest.approx(10 / 24)
     assert jerp["rules_add"]["point"] == pytest.approx(12 / 24)
     assert "above_grpo" not in arms["grpo"]["splits"]["seen"]
@@ -176,9 +192,10 @@ def test_rules_are_held_against_the_oracle(done):
     assert [rule["text"] for rule in rules["pools"]["pick"]] == [RIGHT_RULE, "Take 2."]
     assert rules["pools"]["look"] == []
     header, rows = rule_rows(done[1]["worlds"]["house"])
-    assert rows[1] == ["JERP", "5", "4 of 5 (80%)", "2 of 4 (50%)", "3"]
-    assert rows[0] == ["rules only", "0", "0 of 0", "0 of 0", "3"]
-    assert len(header) == 5 and len(rows) == 2
+    assert rows[1][:5] == ["JERP", "5", "4 of 5 (80%)", "2 of 4 (50%)", "3"]
+    assert rows[0] == ["rules only", "0", "0 of 0", "0 of 0", "3", "0 of 0"]
+    assert rows[1][5] == "2 of 2 (100%)"
+    assert len(header) == 6 and len(rows) == 2
 
 
 def test_absorption(done):
@@ -187,7 +204,7 @@ def test_absorption(done):
     rules = house["arms"]["jerp"]["rules"]
     following = rules["following"]
     assert (following["rules"], following["iterations"]) == (3, [0, 2, 4])
-    # Born at 3, looked at last at 2.
+    # Written at 3, looked at last at 2.
     assert following["at_birth"] == pytest.approx(0.5)
     assert following["now"] == pytest.approx(0.75)
     assert following["gain_nats"] == pytest.approx(np.log(1.5))
@@ -197,11 +214,15 @@ def test_absorption(done):
     assert removal["loss_mean"] == pytest.approx(0.125)
     assert removal["loss_largest"] == pytest.approx(0.25)
     assert removal["retiring_changes"]["point"] == pytest.approx(-6 / 24)
+    assert removal["retiring_in_turn_changes"]["point"] == pytest.approx(-3 / 24)
     assert house["arms"]["rules-only"]["rules"]["removal"]["rules"] == 0
     rows = removal_rows(house)[1]
     assert rows[1][:3] == ["JERP", ".75", ".25"]
-    assert rows[1][4:6] == ["4", "2"] and rows[1][7:] == [".50", ".75"]
-    assert rows[1][6].startswith("-.250 [-.3") and rows[0][4:] == ["0", "0", *"---"]
+    assert rows[1][4:6] == ["4", "2"] and rows[1][7] == "2"
+    # Without a rule every arm here is alike.
+    assert rows[1][9:] == [".50", ".75", ".75"]
+    assert rows[1][6].startswith("-.250 [-.3") and rows[1][8].startswith("-.125 [")
+    assert rows[0][4:] == ["0", "0", "-", "0", *"----"]
 
 
 def test_curves(done):
@@ -236,7 +257,7 @@ def test_report_figures_and_table_are_written(done):
     assert "heat*" in report and "pick*" not in report and "| 57.8 |" in report
     assert "JERP - GRPO: +.417 [" in report and "the paper: +.037" in report
     assert "All were empty." in report and SMOKE not in report
-    assert f"  - 5: {RIGHT_RULE} (born 3, 4 of 10 episodes succeeded)" in report
+    assert f"  - 5: {RIGHT_RULE} (born 1, 4 of 10 episodes succeeded)" in report
     assert "note: grpo, seed 1: it went" in text
     assert (config.folder / "report.html").stat().st_size > 10_000
     figures = {path.name for path in (config.folder / "figures").iterdir()}
@@ -275,7 +296,8 @@ def test_figures_draw_the_numbers(done, monkeypatch):
     np.testing.assert_allclose(jerp["jerp"][0].get_ydata(), [0.75] * 3)
     np.testing.assert_allclose(jerp["jerp"][1].get_ydata(), [0, 0.5, 1])
     assert jerp["rules-only"][0].get_linestyle() == ":"
-    (curve,) = drawn[1].axes[0].lines
+    curve, untaught = drawn[1].axes[0].lines
+    assert untaught.get_linestyle() == "--"
     np.testing.assert_allclose(curve.get_ydata(), [0.25, 0.5, 0.75])
     assert curve.get_label() == "JERP (3 rules)"
 

@@ -14,23 +14,26 @@ from experiments.joint_rules.base import (
     left_to_rules,
     may_be_told,
 )
-from experiments.joint_rules.config import SIZES
+from experiments.joint_rules.config import ARMS, SIZES
 from experiments.joint_rules.evaluation import (
     NOISE,
     draw_held,
     following_log_prob,
     played,
-    without_one,
 )
 from experiments.joint_rules.oracle import (
     OracleMoves,
+    injected_moves,
     oracle_moves,
     right_moves,
     wrong_moves,
 )
 from experiments.joint_rules.places import NUM_RULES, place_named
+from experiments.joint_rules.training import wrong_rules
 from jerp.envs.rule_language import sentence
 from jerp.rollout.demonstrations import demonstrations
+from jerp.storage.rule_documents import PoolDocument
+from jerp.storage.rule_fields import PoolRule
 
 PLACE = place_named("house")
 SMOKE = SIZES["smoke"]
@@ -145,12 +148,6 @@ def test_rules_by_number_are_all_pairs():
     assert rules.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
 
 
-def test_a_working_set_without_one():
-    whole = np.asarray([[3, 4, -1], [5, -1, -1]], np.int32)
-    np.testing.assert_array_equal(without_one(whole, 1), [[3, -1, -1], [5, -1, -1]])
-    assert whole[0, 1] == 4
-
-
 @pytest.fixture(scope="module")
 def tried():
     held = draw_held(jax.random.key(1), PLACE, SMOKE.held_out, "seen")
@@ -221,3 +218,24 @@ def test_how_probable_moves_are_untold(tried):
         expected = total / count
     np.testing.assert_allclose(found[..., 1:], expected[..., 1:], rtol=1e-4)
     assert np.isfinite(expected).sum() > 20
+
+
+def test_injected_rules_are_wrong_and_as_many_as_asked(oracle):
+    right, injected = right_moves(oracle), injected_moves(oracle, 2)
+    assert ((injected > 0).sum(axis=1) == 2).all()
+    where = np.nonzero(injected)
+    assert (injected[where] != right[where]).all() and (right[where] > 0).all()
+    # What a type has of its own comes first, and says what another type has right.
+    heat = PLACE.types.index("heat")
+    of_others = np.flatnonzero(wrong_moves(right)[heat])
+    shared = set(np.flatnonzero(injected[heat])) & set(of_others)
+    assert len(shared) == min(2, len(of_others)) > 0
+
+
+def test_an_arm_with_wrong_rules_begins_with_them(oracle):
+    mine = PoolDocument({"pick": (PoolRule("When it rains, stay in.", 3),)})
+    pools = wrong_rules(PLACE, ARMS["jerp-misled"], oracle, mine).pools
+    assert {kind: len(rules) for kind, rules in pools.items()} == {
+        kind: 2 + (kind == "pick") for kind in PLACE.types
+    }
+    assert {rule.score for rules in pools.values() for rule in rules} == {2.0, 3.0}
