@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jerp
 from jerp.runs.jerp.loop import train_jerp
+from jerp.runs.jerp.settings import RuleSettings
 from jerp.storage.metrics import read_metrics
 from jerp.storage.rule_files import read_pool
 from jerp.training.joint import RuleConfig
@@ -27,6 +28,7 @@ def test_the_program_runs_and_leaves_a_run(tmp_path, monkeypatch, capsys):
 def test_every_setting_of_the_page_exists():
     known = set(inspect.signature(train_jerp).parameters)
     known |= {field.name for field in fields(RuleConfig)} | {"share", "merge"}
+    known |= {field.name for field in fields(RuleSettings)}
     words = PAGE.replace(PROGRAM, "")
     named = set(re.findall(r"`[^`\n]*?(\w+)=", words)) - {"view"}
     assert named and named <= known

@@ -32,6 +32,7 @@ from jerp.runs.jerp.iteration import (
 )
 from jerp.runs.jerp.occasions import Group, groups_of, occasion_of, shown_rules
 from jerp.runs.jerp.record import Memory
+from jerp.runs.jerp.retirement import Retirement
 from jerp.runs.jerp.revision import (
     Proposal,
     edit_arrays,
@@ -80,6 +81,7 @@ class Learner:
       reflector: None only where no rules are learned.
       play: plays episodes from the host, or None.
       retrieve: chooses working sets; None takes the best by score.
+      retirement: takes rules out before a checkpoint; None for never.
       folder: for the episodes of a loss that is no number.
     """
 
@@ -91,6 +93,7 @@ class Learner:
     reflector: Reflector | None
     play: Play | None
     retrieve: Retrieve | None
+    retirement: Retirement | None
     folder: Path
 
     @property
@@ -179,6 +182,7 @@ class Learner:
         return proposed(
             *(groups, occasions, reflections, memory.book, self.plan.rules),
             language=self.language_read,
+            retired={} if self.settings.retired_may_return else memory.retired,
         )
 
     def _revised(
@@ -205,7 +209,8 @@ class Learner:
             for key, row in enumerate(pruned)
             for rule in row[row >= 0]
         ]
-        if (number + 1) % self.settings.scores_every == 0:
+        last = number + 1 == self.learns.rules_until
+        if last or (number + 1) % self.settings.scores_every == 0:
             rows += self._scores(pool, book, number)
         return revised.pool, counts, rows
 

@@ -25,6 +25,7 @@ from jerp.rules.book import RuleBook, count_words
 from jerp.runs.jerp.iteration import Given, Plan
 from jerp.runs.jerp.learner import Learner, Retrieve
 from jerp.runs.jerp.record import CHECKPOINTS
+from jerp.runs.jerp.retirement import Retire, Retirement
 from jerp.runs.jerp.session import open_session
 from jerp.runs.jerp.settings import (
     Learns,
@@ -93,6 +94,7 @@ def train_jerp(
     situate: Teller | None = None,
     task_words: Sequence[str] = (),
     retrieve: Retrieve | None = None,
+    retire: Retire | None = None,
     count_tokens: Callable[[str], int] = count_words,
     mirrors: Sequence[Mirror] = (),
     on_progress: Callable[[int], None] = lambda done: None,
@@ -123,7 +125,8 @@ def train_jerp(
         rules at all.
       rules_until: from this iteration on the pool stays as it is.
       use_references: reflection sees earlier successes.
-      chunk: iterations between two checkpoints.
+      chunk: iterations between two checkpoints, which are after multiples of it and at
+        the end.
       keep: newest checkpoints that stay; None for all.
       play: plays episodes from the host, with `working_set` and, for a policy that
         reads rules as text, `rule_texts`; None plays inside the compiled program.
@@ -132,6 +135,10 @@ def train_jerp(
         observations are no fields; see `jerp.runs.jerp.occasions.situate_by_replay`.
       task_words: what each task asks for, N texts; without, the name of its key.
       retrieve: chooses working sets otherwise than by score.
+      retire: `(state, book, done)` to ids `[N, Q]` of rules that leave the pool, by
+        task key, -1 for none: those that the policy has absorbed. Called before each
+        checkpoint after a multiple of `chunk`, which is part of the run then; also
+        where the pool is else left as it is. See `jerp.runs.jerp.retirement`.
       count_tokens: how long a rule is in a prompt.
       mirrors: see `jerp.storage.metrics`.
       on_progress: called with the number of iterations just finished or found.
@@ -176,6 +183,7 @@ def train_jerp(
         reflector=reflector,
         play=play,
         retrieve=retrieve,
+        retirement=None if retire is None else Retirement(retire, chunk),
         folder=folder,
     )
     start = PoolDocument({}) if start_pool is None else start_pool
@@ -191,7 +199,7 @@ def train_jerp(
         )
         on_progress(session.done)
         while session.done < iterations:
-            size = min(chunk, iterations - session.done)
+            size = min(chunk - session.done % chunk, iterations - session.done)
             session.advance(size)
             on_progress(size)
     rows = read_metrics(session.log.path)
@@ -227,6 +235,7 @@ def _described(
         **described("tell", tasks.tell),
         **described("situate", tasks.situate),
         **described("retrieve", learner.retrieve),
+        **described("retire", learner.retirement),
         **described("count_tokens", count_tokens),
         "start_pool": pool_hash(start),
     }

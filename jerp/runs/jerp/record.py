@@ -6,15 +6,16 @@
     <folder>/pool.json              the pool of the newest checkpoint, for people
     <folder>/nan-batch.safetensors  the episodes that made a loss NaN, if one did
 
-A checkpoint's document has the texts of the rules, the references and the hash of the
-pool. `pool.json` is written after the checkpoint: a run that was killed in between
-leaves the one before, which is known by its hash and replaced. Any other is refused.
+A checkpoint's document has the texts of the rules, those that were retired, the
+references and the hash of the pool. `pool.json` is written after the checkpoint: a run
+that was killed in between leaves the one before, which is known by its hash and
+replaced. Any other is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,12 +55,14 @@ class Memory:
       references: successes of earlier groups.
       names: of the task keys.
       pool_hash: of the pool at the last checkpoint, or at the start.
+      retired: by task key, texts of rules that were retired.
     """
 
     book: RuleBook
     references: References
     names: tuple[str, ...]
     pool_hash: str
+    retired: dict[str, set[str]] = field(default_factory=dict)
 
 
 def the_pool(pool: RulePool, memory: Memory, ledger: RuleLedger) -> PoolDocument:
@@ -87,6 +90,7 @@ def save_checkpoint(
         "texts": [*memory.book.texts],
         "task_keys": [*memory.names],
         "references": memory.references.document(),
+        "retired": {key: sorted(texts) for key, texts in memory.retired.items()},
         "pool_hash": found,
         "pool_hash_before": memory.pool_hash,
         "ledger_rows": ledger.num_rows,
@@ -109,6 +113,7 @@ def recall(
     memory.book = RuleBook(document["texts"], count_tokens=count_tokens)
     memory.references.take(document["references"])
     memory.pool_hash = document["pool_hash"]
+    memory.retired = {key: {*texts} for key, texts in document["retired"].items()}
 
 
 def check_own_pool(

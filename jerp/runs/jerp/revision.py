@@ -2,14 +2,14 @@
 
 Texts become numbers of the book here, once. What a reflector may not say is left out
 and counted by reason, whoever the reflector is: more operations than were asked for, a
-merge of more rules than the arrays hold, a text that no rule may be, or one that the
-policy cannot read.
+merge of more rules than the arrays hold, a text that no rule may be, one that the
+policy cannot read, or one that was retired.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -79,6 +79,7 @@ def proposed(
     rules: RuleConfig,
     *,
     language: RuleLanguage | None = None,
+    retired: Mapping[str, Collection[str]] | None = None,
 ) -> Proposal:
     """Reads reflections, and puts new texts into the book.
 
@@ -89,6 +90,7 @@ def proposed(
       book: is added to.
       rules: bounds.
       language: that new texts have to be in; None for any words.
+      retired: by task key, texts that no edit may bring back.
 
     Raises:
       InputError: another number of reflections than of occasions.
@@ -100,11 +102,13 @@ def proposed(
         )
     edits: list[Edit] = []
     rejected: Counter[str] = Counter()
-    for group, reflection in zip(groups, reflections, strict=True):
+    for group, occasion, reflection in zip(groups, occasions, reflections, strict=True):
         rejected.update(reflection.rejected)
-        place = 0
+        place, gone = 0, (retired or {}).get(occasion.task_key, ())
         for operation in reflection.operations:
-            reason = _fault(operation, place, rules, language)
+            reason = _fault(operation, place, rules)
+            if reason is None and operation.op in _NEW:
+                reason = _text_fault(operation.text, language, gone)
             if reason:
                 rejected[reason] += 1
                 continue
@@ -205,9 +209,7 @@ def _as_done(edit: Edit, counts: EditCounts) -> Edit:
     return edit._replace(op=EditOp.UPVOTE, targets=(edit.rule_id,))
 
 
-def _fault(
-    operation: Operation, place: int, rules: RuleConfig, language: RuleLanguage | None
-) -> str | None:
+def _fault(operation: Operation, place: int, rules: RuleConfig) -> str | None:
     """Why an operation cannot be used."""
     needed = {EditOp.ADD: (0, 0), EditOp.MERGE: (2, rules.max_merged)}
     least, most = needed.get(operation.op, (1, 1))
@@ -215,14 +217,19 @@ def _fault(
         return "too_many"
     if not least <= len(operation.targets) <= most:
         return "malformed" if len(operation.targets) < least else "too_many"
-    if operation.op in _NEW:
-        fault = rule_text_fault(operation.text)
-        if fault is not None:
-            return f"text_{fault}"
-        text = check_rule_text(operation.text)
-        if language is not None and read_sentence(language, text) is None:
-            return "unreadable"
     return None
+
+
+def _text_fault(
+    text: str, language: RuleLanguage | None, retired: Collection[str]
+) -> str | None:
+    """Why a new text cannot be a rule."""
+    if fault := rule_text_fault(text):
+        return f"text_{fault}"
+    text = check_rule_text(text)
+    if language is not None and read_sentence(language, text) is None:
+        return "unreadable"
+    return "retired" if text in retired else None
 
 
 def _edit(group: int, place: int, operation: Operation, book: RuleBook) -> Edit:

@@ -74,9 +74,12 @@ class Session:
             self.state = found.state
             metrics.append({"step": number, **found.metrics})
             edits += found.rows
+        self.done += size
+        if (retirement := self.learner.retirement) is not None:
+            self.state, rows = retirement.retired(self.state, self.memory, self.done)
+            edits += rows
         self.log.write(metrics)
         self.ledger.write(edits)
-        self.done += size
         save_checkpoint(
             *(self.learner.folder, self.checkpoints, self.done),
             *(self.state, self.memory, self.ledger),

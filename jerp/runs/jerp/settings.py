@@ -38,13 +38,17 @@ class RuleSettings:
       references: successes of earlier groups that are kept a task key, the newest.
       references_a_group: of one group's successes so many become references, the first;
         a larger number lets a group push out what other tasks were solved with.
-      scores_every: iterations between two entries of all scores in the ledger.
+      scores_every: iterations between two entries of all scores in the ledger; there is
+        one as well when rules stop to be learned.
+      retired_may_return: the text of a rule that was retired may be written again, for
+        the same task key.
     """
 
     config: RuleConfig
     references: int = 8
     references_a_group: int = 2
     scores_every: int = 10
+    retired_may_return: bool = False
 
     def __post_init__(self):
         least = {"references": 0, "references_a_group": 0, "scores_every": 1}

@@ -193,6 +193,19 @@ def test_what_the_policy_cannot_read_is_no_edit():
     assert proposed(*given).rejected == {}
 
 
+def test_a_retired_text_stays_away_from_its_own_key():
+    occasion, book = Occasion("heat", "heat", (), (trial("1"),)), RuleBook()
+    operations = (
+        Operation(ADD, (), "Open it."),
+        *(Operation(EDIT, (1,), "Open it."), Operation(MERGE, (1, 2), "Open  it.")),
+    )
+    given = ([Group(0, 0, occasion.trials)], [occasion], [Reflection(operations)], book)
+    found = proposed(*given, RuleConfig(2), retired={"heat": {"Open it."}})
+    assert found.rejected == {"retired": 3} and not found.edits and len(book) == 0
+    found = proposed(*given, RuleConfig(2), retired={"cool": {"Open it."}})
+    assert found.rejected == {} and len(found.edits) == 3
+
+
 def test_more_operations_than_were_asked_for_are_left_out():
     found, *_ = reflected(*(Operation(UP, (i,)) for i in range(4)))
     assert [e.targets for e in found.edits] == [(0,), (1,)]
