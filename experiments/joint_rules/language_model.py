@@ -173,11 +173,6 @@ def _trained(
     part, sizes, place = where.name, reader.sizes, reader.place
     base = {"adapters": read_adapters(where.parent / "base")}
     _, hyper = reader_algorithm(sizes)
-    iterations = {
-        "jerp": sizes.iterations,
-        "asked": sizes.asked_iterations,
-        "similar": sizes.similar_iterations,
-    }
     return train_jerp(
         where,
         jax.random.fold_in(key, TRAIN),
@@ -191,7 +186,7 @@ def _trained(
         reflector=_reflector(part, reader),
         task_keys=place.types,
         task_key=tasks.kinds,
-        iterations=iterations[part],
+        iterations=sizes.joint_iterations[part],
         language=place.env.language,
         reference=base,
         frozen={"decoder": reader.decoder},

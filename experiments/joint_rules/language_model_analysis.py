@@ -23,7 +23,7 @@ from jerp.runs.cells import plain_interval
 from jerp.storage.rule_files import read_pool
 from jerp.typing import Key, Outcome
 
-__all__ = ["analyse", "iterations_of"]
+__all__ = ["analyse"]
 
 PROCESS = ("peak_memory_bytes", "compilations", "compile_seconds")
 """What a part notes of its process."""
@@ -41,15 +41,6 @@ DIFFERENCES = {
     ),
 }
 """Of success, on the same instances with the same keys."""
-
-
-def iterations_of(sizes: ReaderSizes) -> dict[str, int]:
-    """Of the parts that train."""
-    return {
-        "jerp": sizes.iterations,
-        "asked": sizes.asked_iterations,
-        "similar": sizes.similar_iterations,
-    }
 
 
 def analyse(key: Key, folder: Path, sizes: ReaderSizes) -> dict[str, Any]:
@@ -86,7 +77,7 @@ def analyse(key: Key, folder: Path, sizes: ReaderSizes) -> dict[str, Any]:
         "cloning": {name: cloned[name] for name in ("loss", "success")},
         "runs": {
             part: _run(folder / part, number)
-            for part, number in iterations_of(sizes).items()
+            for part, number in sizes.joint_iterations.items()
         },
         "retrieved_otherwise": _otherwise(found["similar"]),
         "notes": read_job_json(

@@ -109,6 +109,15 @@ class ReaderSizes:
     answer_tokens: int = 96
     trials: int = 2
 
+    @property
+    def joint_iterations(self) -> dict[str, int]:
+        """By name the parts that train, and their iterations."""
+        return {
+            "jerp": self.iterations,
+            "asked": self.asked_iterations,
+            "similar": self.similar_iterations,
+        }
+
 
 READER_SMOKE = ReaderSizes(
     types=("pick", "look"),

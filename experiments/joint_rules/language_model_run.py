@@ -19,7 +19,7 @@ import jerp
 from experiments.jobs.processes import run_together
 from experiments.joint_rules.config import JerpConfig
 from experiments.joint_rules.language_model import JOINT, PARTS, is_done
-from experiments.joint_rules.language_model_analysis import analyse, iterations_of
+from experiments.joint_rules.language_model_analysis import analyse
 from experiments.joint_rules.language_model_config import ReaderSizes
 from experiments.joint_rules.language_model_report import (
     curves,
@@ -107,7 +107,7 @@ def stages(folder: Path, sizes: ReaderSizes) -> list[tuple[str, int, int]]:
       folder: of the run; its files say it, because another process makes them.
       sizes: numbers of iterations.
     """
-    known, found, before = iterations_of(sizes), [], True
+    known, found, before = sizes.joint_iterations, [], True
     for part in PARTS:
         where, done = folder / part, is_done(folder, part)
         steps = known.get(part, 1 if part == "base" else 0)
