@@ -108,11 +108,6 @@ class RuleConfig:
                 f"pool holds more, got {self.num_rules}"
             )
 
-    @property
-    def full_at(self) -> int:
-        """Rules with which a pool is full: as many as stay."""
-        return self.capacity
-
     def slots(self, num_groups: int) -> int:
         """C, of the arrays of a pool.
 
@@ -263,7 +258,7 @@ def _revise(
         )
     by_group = jnp.reshape(valid_episodes(data), (-1, groups))
     key = task_key[:groups]
-    full = jnp.sum(pool.active, axis=1)[key] >= rules.full_at
+    full = jnp.sum(pool.active, axis=1)[key] >= rules.capacity
     answered = jnp.any(by_group, axis=0)
     edits = edits.replace(valid=edits.valid & answered[:, None])
     if data.working_set is not None:

@@ -175,7 +175,7 @@ class Learner:
             pool=jax.device_get(pool),
             book=memory.book,
             references=memory.references if self.learns.references else None,
-            full_at=self.plan.rules.full_at,
+            capacity=self.plan.rules.capacity,
         )
         occasions = [occasion(group) for group in groups]
         reflections = self.reflector.reflect(occasions) if occasions else []

@@ -95,7 +95,7 @@ def occasion_of(
     book: RuleBook,
     references: References | None,
     *,
-    full_at: int,
+    capacity: int,
 ) -> Occasion:
     """What is reflected on: a group beside the pool and successes before it.
 
@@ -105,7 +105,7 @@ def occasion_of(
       pool: on the host, as it was when the group was played.
       book: of the pool.
       references: of earlier groups; None for reflection without.
-      full_at: rules that make a pool full.
+      capacity: rules that make a pool full.
     """
     key = int(tasks.key[group.task])
     rules = shown_rules(pool, book, key)
@@ -115,7 +115,7 @@ def occasion_of(
         rules=rules,
         trials=group.trials,
         references=() if references is None else references.of(tasks.names[key]),
-        full=len(rules) >= full_at,
+        full=len(rules) >= capacity,
     )
 
 
