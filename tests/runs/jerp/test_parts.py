@@ -16,7 +16,12 @@ from jerp.rollout.scan import rollout
 from jerp.rules.book import RuleBook
 from jerp.rules.edits import EditCounts, EditOp, apply_edits
 from jerp.runs.jerp.iteration import rule_table
-from jerp.runs.jerp.occasions import Group, groups_of, situate_by_replay
+from jerp.runs.jerp.occasions import (
+    Group,
+    groups_of,
+    occasion_of,
+    situate_by_replay,
+)
 from jerp.runs.jerp.references import References
 from jerp.runs.jerp.revision import edit_arrays, edit_metrics, ledger_rows, proposed
 from jerp.runs.jerp.settings import Learns, RuleSettings, Tasks
@@ -299,6 +304,19 @@ def test_a_table_has_what_a_rule_says_by_its_number():
     assert rule_table(LANGUAGE, RuleBook(many)).shape == (512, 2)
     with pytest.raises(InputError, match=r"rule 1: expected words .+ got 'Sing\.'"):
         rule_table(LANGUAGE, RuleBook([many[0], "Sing."]))
+
+
+@pytest.mark.parametrize(("capacity", "full"), [(2, True), (3, False)])
+def test_a_reflector_is_told_that_its_pool_is_full(capacity, full):
+    """As many rules as stay make it full; those of another key do not count."""
+    rules = (PoolRule("Open it.", 2), PoolRule("Close it.", 3))
+    group, key = Group(0, 3, (trial("1"),)), TASK_TYPES[TYPES[3]]
+    other = TASK_TYPES[TYPES[3] - 1]
+    document = PoolDocument({key: rules, other: (PoolRule("Wait.", 9),)})
+    pool, book, _ = open_document(document, 8, task_keys=TASK_TYPES)
+    found = occasion_of(group, tasks_of(), pool, book, None, capacity=capacity)
+    assert found.full is full and found.task_key == key
+    assert [rule.text for rule in found.rules] == ["Close it.", "Open it."]
 
 
 def test_words_of_tasks():
