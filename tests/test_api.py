@@ -30,6 +30,7 @@ PARTS = {
     "jerp.ops.checks",
     "jerp.rules.book",
     "jerp.rules.operations",
+    "jerp.rules.instructions",
     "jerp.rules.text",
 }
 CHECKS = {"budgets", "check_counts", "check_grid"}

@@ -20,7 +20,7 @@ from experiments.joint_rules.removal import MARGIN
 from experiments.joint_rules.training import along_path
 from jerp.envs.rule_language import read_sentence
 from jerp.estimators.intervals import paired_difference
-from jerp.rules.text import imperative_fault
+from jerp.rules.instructions import imperative_fault
 from jerp.runs.cells import plain_interval
 from jerp.storage.rule_fields import PoolRule
 from jerp.storage.rule_history import WRITES, RuleEdit

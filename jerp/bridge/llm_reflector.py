@@ -35,7 +35,7 @@ from jerp.bridge.reflection_prompt import (
     reflection_prompt,
 )
 from jerp.ops.checks import check_count
-from jerp.rules.text import instruction_fault
+from jerp.rules.instructions import instruction_fault
 
 __all__ = ["GREEDY", "LlmReflector"]
 

@@ -89,8 +89,8 @@ def parse_answer(
       rules: that it was shown, numbered from 1 in this order.
       max_operations: those after the first so many are counted as too many.
       refuse: what else a rule may not be: a reason of one word, such as those of
-        `jerp.rules.text.instruction_fault`, or None for a text that may stay. A reason
-        in more words counts as "refused".
+        `jerp.rules.instructions.instruction_fault`, or None for a text that may stay. A
+        reason in more words counts as "refused".
     """
     if len(text) > MAX_ANSWER:
         return ParsedAnswer((), Counter({"huge": 1}))

@@ -12,7 +12,8 @@ from jerp.envs.rule_language import sentence
 from jerp.envs.shop_rules import ShopRules
 from jerp.envs.shop_things import ShopSize
 from jerp.rules.edits import EditOp
-from jerp.rules.text import check_rule_text, imperative_fault, instruction_fault
+from jerp.rules.instructions import imperative_fault, instruction_fault
+from jerp.rules.text import check_rule_text
 
 RULES = tuple(ShownRule(40 + i, f"Step {'abcde'[i]}.", 2.0) for i in range(5))
 

@@ -18,7 +18,7 @@ from jerp.envs.shop_tasks import shop_tasks
 from jerp.envs.shop_things import Page, Query, ShopSize
 from jerp.rollout.demonstrations import demonstrations
 from jerp.rollout.rule_demonstrations import rule_demonstrations
-from jerp.rules.text import imperative_fault
+from jerp.rules.instructions import imperative_fault
 
 SHOP = Shop()
 RULES = ShopRules(SHOP.size)

@@ -8,11 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jerp.errors import InputError
-from jerp.rules.text import (
+from jerp.rules.instructions import (
     InstructionFault,
-    check_rule_text,
     imperative_fault,
     instruction_fault,
+)
+from jerp.rules.text import (
+    check_rule_text,
     plain_line,
     quoted,
     rule_text_fault,
