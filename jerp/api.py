@@ -106,14 +106,8 @@ from jerp.rules.absorption import (
     rule_log_prob,
 )
 from jerp.rules.edits import EditCounts, EditOp, RuleEdits, apply_edits
-from jerp.rules.pool import (
-    RulePool,
-    check_pool,
-    init_pool,
-    prune,
-    record_use,
-    retire,
-)
+from jerp.rules.pool import RulePool, check_pool, init_pool, record_use
+from jerp.rules.pruning import prune, retire
 from jerp.rules.selection import leave_out, select_similar, select_top
 from jerp.trajectory import Trajectory, check_trajectory
 from jerp.typing import Outcome

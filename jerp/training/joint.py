@@ -24,7 +24,8 @@ from jerp.errors import ConfigError, ShapeError
 from jerp.models.policy import SequencePolicy
 from jerp.ops.checks import check_axes, check_choice
 from jerp.rules.edits import EditCounts, RuleEdits, apply_edits
-from jerp.rules.pool import RulePool, prune, record_use
+from jerp.rules.pool import RulePool, record_use
+from jerp.rules.pruning import prune
 from jerp.rules.selection import select_top
 from jerp.training.group import Init, make_group_step
 from jerp.training.group_settings import GroupConfig, GroupHyper

@@ -16,7 +16,7 @@ import pytest
 from jerp.bridge.reflection import ShownRule
 from jerp.bridge.reflection_parser import parse_answer
 from jerp.rules.edits import EditOp, apply_edits
-from jerp.rules.pool import prune
+from jerp.rules.pruning import prune
 from jerp.rules.selection import select_top
 from tests.rules.pools import edits_of, pool_of, rows_of
 

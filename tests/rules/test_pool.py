@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from jerp.errors import InputError, ShapeError
-from jerp.rules.pool import check_pool, init_pool, prune, record_use, retire
+from jerp.rules.pool import check_pool, init_pool, record_use
+from jerp.rules.pruning import prune, retire
 from tests.rules.pools import pool_of, rows_of
 
 # By slot: score, rule id, born, uses, wins, tokens.

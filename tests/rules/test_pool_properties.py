@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jerp.rules.edits import EditOp, apply_edits
-from jerp.rules.pool import prune, record_use, retire
+from jerp.rules.pool import record_use
+from jerp.rules.pruning import prune, retire
 from jerp.rules.selection import select_similar, select_top
 from tests.reference import rules as reference
 from tests.rules.pools import FIELDS, edits_of, pool_of, rows_of

@@ -7,7 +7,8 @@ import pytest
 
 from jerp.errors import ConfigError, ShapeError, UnknownNameError
 from jerp.rules.edits import EditOp, RuleEdits, apply_edits
-from jerp.rules.pool import init_pool, prune, record_use
+from jerp.rules.pool import init_pool, record_use
+from jerp.rules.pruning import prune
 from jerp.training.group import make_group_step
 from jerp.training.group_settings import GroupConfig, GroupHyper
 from jerp.training.joint import JointState, RuleConfig, make_joint_step

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from jerp.rules.book import RuleBook
-from jerp.rules.pool import retire
+from jerp.rules.pruning import retire
 from jerp.runs.jerp.record import Memory
 from jerp.storage.rule_history import RuleEdit
 from jerp.training.joint import JointState
