@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jerp.errors import InputError, StorageError
+from jerp.storage.checkpoints import Checkpoints
 from jerp.storage.documents import read_json
 from jerp.storage.metrics import read_metrics
-from jerp.storage.rule_documents import PoolDocument
+from jerp.storage.rule_documents import PoolDocument, pool_hash
 from jerp.storage.rule_files import read_pool
 from jerp.storage.rule_history import LedgerRow
 from jerp.storage.rule_ledger import read_ledger
 from jerp.storage.tensors import load_tree
 
 __all__ = [
+    "JobRules",
     "read_job_json",
-    "read_job_ledger",
     "read_job_metrics",
-    "read_job_pool",
+    "read_job_rules",
     "read_job_tree",
 ]
 
@@ -77,24 +78,46 @@ def read_job_metrics(
     return rows
 
 
-def read_job_pool(folder: Path) -> PoolDocument:
-    """A job's pool of rules.
+class JobRules(NamedTuple):
+    """The rules of a job: its pool, and where all rules came from."""
+
+    pool: PoolDocument
+    ledger: tuple[LedgerRow, ...]
+
+
+def read_job_rules(folder: Path) -> JobRules:
+    """A job's rules, those that its policy was trained with.
 
     Raises:
-      StorageError: the file is missing or damaged; it says what to delete.
+      StorageError: a file is missing, damaged, or another than the one that the newest
+        checkpoint knows; it says what to delete.
     """
+    pool, ledger = folder / "pool.json", folder / "rules.jsonl"
     with _remedy(folder):
-        return read_pool(folder / "pool.json")
+        found, known = read_pool(pool), _newest_checkpoint(folder / "checkpoints")
+        if pool_hash(found) != known["pool_hash"]:
+            raise StorageError(
+                f"{pool}: expected the pool that the policy was trained with, "
+                f"{known['pool_hash']}, got {pool_hash(found)}"
+            )
+        rows = read_ledger(ledger)
+        if not ledger.exists() or len(rows) != known["ledger_rows"]:
+            there = f"{len(rows)} rows" if ledger.exists() else "no file"
+            raise StorageError(
+                f"{ledger}: expected the {known['ledger_rows']} rows of the training, "
+                f"got {there}"
+            )
+    return JobRules(found, rows)
 
 
-def read_job_ledger(folder: Path) -> tuple[LedgerRow, ...]:
-    """Where a job's rules came from.
-
-    Raises:
-      StorageError: the file is missing or damaged; it says what to delete.
-    """
-    with _remedy(folder):
-        return read_ledger(folder / "rules.jsonl")
+def _newest_checkpoint(folder: Path) -> dict[str, Any]:
+    """The document of the newest checkpoint, which nobody edits."""
+    if not folder.is_dir():
+        raise StorageError(f"{folder}: there is no such folder")
+    with Checkpoints(folder) as checkpoints:
+        document = checkpoints.document()
+    _check_fields(folder, document, ("pool_hash", "ledger_rows"))
+    return document
 
 
 def _check_fields(

@@ -8,11 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.jobs.job_files import (
-    read_job_ledger,
-    read_job_pool,
-    read_job_tree,
-)
+from experiments.jobs.job_files import JobRules, read_job_rules, read_job_tree
 from experiments.joint_rules.config import JerpConfig, Sizes
 from experiments.joint_rules.oracle import RIGHT_SHARE, OracleMoves
 from experiments.joint_rules.places import Place
@@ -62,12 +58,15 @@ def rules_of_arm(
       untaught: folders of the jobs, by seed, of an arm that never saw a rule, whose
         policies say what comes of training alone; none without such an arm.
     """
+    kept = [read_job_rules(path) for path in paths]
     active = [
-        rule for i, path in enumerate(paths) for rule in _active(config, place, path, i)
+        rule
+        for i, rules in enumerate(kept)
+        for rule in _active(config, place, rules, i)
     ]
     numbers: dict[str, Any] = _quality(place, oracle, active)
     if config.by == "type":
-        numbers["injected"] = _injected(paths)
+        numbers["injected"] = _injected(kept)
         numbers["pools"] = _texts(place, active)
         numbers["following"] = _following(config.sizes, paths, active, untaught)
         if config.sizes.removal:
@@ -76,10 +75,10 @@ def rules_of_arm(
 
 
 def _active(
-    config: JerpConfig, place: Place, path: Path, seed: int
+    config: JerpConfig, place: Place, kept: JobRules, seed: int
 ) -> Iterator[Active]:
-    document, written = read_job_pool(path), _written(path)
-    for key, rules in document.pools.items():
+    written = _written(kept)
+    for key, rules in kept.pool.pools.items():
         kind = key if config.by == "type" else key.rsplit(" ", 1)[0]
         for rule in rules:
             pair = read_sentence(place.env.language, rule.text)
@@ -87,24 +86,24 @@ def _active(
             yield Active(seed, place.types.index(kind), rule, pair, when)
 
 
-def _written(path: Path) -> dict[tuple[str, str], int]:
+def _written(kept: JobRules) -> dict[tuple[str, str], int]:
     """By task key and text the iteration in which it last became a rule.
 
     The birth that a pool knows is that of the oldest rule that a text was made of.
     """
     return {
         (row.task_key, row.text): row.step
-        for row in read_job_ledger(path)
+        for row in kept.ledger
         if isinstance(row, RuleEdit) and row.applied and row.op in WRITES
     }
 
 
-def _injected(paths: list[Path]) -> dict[str, int]:
+def _injected(kept: list[JobRules]) -> dict[str, int]:
     """Rules that were there at the start, and those still there at the end."""
     start, left = 0, 0
-    for path in paths:
-        pools = read_job_pool(path).pools
-        for row in read_job_ledger(path):
+    for pool, ledger in kept:
+        pools = pool.pools
+        for row in ledger:
             if isinstance(row, RuleEdit) and row.op == "START":
                 start += 1
                 left += row.text in {rule.text for rule in pools[row.task_key]}

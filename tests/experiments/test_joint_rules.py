@@ -19,10 +19,12 @@ from experiments.joint_rules.report import SMOKE, document
 from experiments.joint_rules.tables import along_rows, removal_rows, rule_rows
 from jerp.envs.rule_language import sentence
 from jerp.errors import ConfigError, StorageError
+from jerp.storage.checkpoints import Checkpoints
 from jerp.storage.documents import write_json
-from jerp.storage.rule_documents import PoolDocument, PoolRule
+from jerp.storage.rule_documents import PoolDocument, PoolRule, pool_hash
 from jerp.storage.rule_files import write_pool
 from jerp.storage.rule_history import RuleEdit
+from jerp.storage.rule_json import pool_to_json
 from jerp.storage.rule_ledger import RuleLedger
 from jerp.storage.tensors import save_tree
 
@@ -37,6 +39,7 @@ TAKE, WRONG = (1, 13), (1, 16)
 
 RIGHT_RULE = sentence(PLACE.env.language, *TAKE)
 WRONG_RULE = sentence(PLACE.env.language, *WRONG)
+FOREIGN = pool_to_json(PoolDocument({"pick": (PoolRule(WRONG_RULE, 5),)})).encode()
 
 
 def outcomes(solved):
@@ -97,6 +100,9 @@ def _arm(where, arm, seed):
         RuleEdit(3, key, "EDIT", 8, RIGHT_RULE, parents=(7,)) for key in pool.pools
     ]
     RuleLedger(where / "rules.jsonl").write(rows)
+    known = {"pool_hash": pool_hash(pool), "ledger_rows": len(rows)}
+    with Checkpoints(where / "checkpoints") as checkpoints:
+        checkpoints.save(4, {"x": np.zeros(1)}, known)
 
 
 def _pool(arm, seed):
@@ -311,6 +317,9 @@ def test_figures_draw_the_numbers(done, monkeypatch):
         ("jerp", "along-2.safetensors", None, "no such file"),
         ("jerp", "pool.json", b'{"version": 1,\n', "line"),
         ("jerp", "pool.json", None, "no such file"),
+        ("jerp", "pool.json", FOREIGN, "policy was trained with, sha.+, got sha"),
+        ("jerp", "rules.jsonl", None, "expected the 3 rows of the training.+no file"),
+        ("jerp", "rules.jsonl", b"", "expected the 3 rows of the training, got 0 rows"),
         ("rules-only", "process.json", b"{}", "expected peak_memory_bytes, .+ in it"),
         ("grpo", "warnings.json", b"[", "truncated or altered"),
     ],
