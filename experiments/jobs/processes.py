@@ -16,6 +16,8 @@ from jerp.errors import TrainingError
 
 __all__ = ["run_together"]
 
+WORKER = (sys.executable, "-m", "experiments.jobs.worker")
+
 
 def run_together(
     module: str,
@@ -26,6 +28,8 @@ def run_together(
     environment: Mapping[str, str] | None = None,
 ) -> None:
     """Runs `python -m module` once for each of `arguments`, at the same time.
+
+    They end with this process, even if it is killed.
 
     Args:
       module: to run.
@@ -41,7 +45,7 @@ def run_together(
     logs = [folder / f"process-{i}.log" for i in range(len(arguments))]
     variables = {**_variables(folder), **(environment or {})}
     workers = [
-        _started([sys.executable, "-m", module, *words], log, variables)
+        _started([*WORKER, str(os.getpid()), module, *words], log, variables)
         for words, log in zip(arguments, logs, strict=True)
     ]
     try:

@@ -1,6 +1,9 @@
 """Processes side by side: what they say never stops them, what fails stops all."""
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +11,19 @@ from experiments.jobs.processes import run_together
 from jerp.errors import TrainingError
 
 TALKER = "tests.experiments.talker"
+
+STARTER = f"""
+import sys
+from pathlib import Path
+from experiments.jobs.processes import run_together
+
+def watch():
+    if (Path(sys.argv[1]) / "process-0.log").read_bytes():
+        print("begun", flush=True)
+
+run_together({TALKER!r}, [["1", "0", "120"]], Path(sys.argv[1]), watch)
+"""
+"""Starts a process that says one thing and waits for two minutes."""
 
 
 def test_a_process_may_say_more_than_a_pipe_holds(tmp_path):
@@ -21,3 +37,15 @@ def test_what_fails_stops_the_others_and_says_why(tmp_path):
     with pytest.raises(TrainingError, match=r"ended with 3: the reason; .*process-1"):
         run_together(TALKER, [["0", "0", "60"], ["0", "3"]], tmp_path, lambda: None)
     assert time.monotonic() - begun < 30
+
+
+def test_processes_end_with_the_one_that_started_them_even_if_it_is_killed(tmp_path):
+    """They have its output too, which ends once the last of them has."""
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    assert starter.stdout is not None and starter.stdout.readline() == b"begun\n"
+    starter.kill()
+    starter.communicate(timeout=30)
