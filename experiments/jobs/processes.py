@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +19,9 @@ from jerp.errors import TrainingError
 __all__ = ["run_together"]
 
 WORKER = (sys.executable, "-m", "experiments.jobs.worker")
+
+LITTLE_ROOM = 16 * 2**20
+"""Bytes of a disk that is as good as full."""
 
 
 def run_together(
@@ -64,7 +69,7 @@ def run_together(
     if failed:
         log = logs[failed[0]]
         raise TrainingError(
-            f"a process of {module} ended with {workers[failed[0]].returncode}: "
+            f"a process of {module} {_end(workers[failed[0]].returncode)}: "
             f"{_last(log)}; {log} has all that it said; once that is put right, the "
             "same command goes on"
         )
@@ -90,7 +95,25 @@ def _started(
         return subprocess.Popen(words, env=variables, stderr=file)
 
 
+def _end(status: int) -> str:
+    """How a process ended, in words."""
+    if status >= 0:
+        return f"ended with {status}"
+    known = -status in [*signal.Signals]
+    name = signal.Signals(-status).name if known else f"signal {-status}"
+    killed = ", as when memory runs out" if name == "SIGKILL" else ""
+    return f"was ended by {name}{killed}"
+
+
 def _last(log: Path) -> str:
-    """The last line that a process wrote."""
+    """The last line that a process wrote, or why there may be none."""
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("error: ") if lines else "it said nothing"
+    if lines:
+        return lines[-1].removeprefix("error: ")
+    room = shutil.disk_usage(log.parent).free
+    if room < LITTLE_ROOM:
+        return (
+            f"it could say nothing, because the disk of {log.parent} is full: "
+            f"{room / 2**20:.1f} MiB are left; make room"
+        )
+    return "it said nothing"
