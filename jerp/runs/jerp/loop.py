@@ -39,7 +39,9 @@ from jerp.runs.policy.checks import begun, check_numbers, check_params, check_ta
 from jerp.runs.policy.description import described, run_description
 from jerp.runs.policy.groups import Play, PolicyTask
 from jerp.runs.policy.warnings import collapse_warnings
+from jerp.storage.atomic import make_folder
 from jerp.storage.checkpoints import Checkpoints
+from jerp.storage.locks import lock_folder
 from jerp.storage.metrics import Mirror, read_metrics
 from jerp.storage.rule_documents import PoolDocument, pool_hash
 from jerp.storage.rule_leaks import task_digests
@@ -155,7 +157,8 @@ def train_jerp(
       TrainingError: a loss or its gradient became NaN or infinite; the batch that did
         it is kept.
       StorageError: files that cannot be read or written, are of another config, or
-        hold another pool than the policy was trained with.
+        hold another pool than the policy was trained with; another process trains in
+        the folder.
 
     Reference: Ye and Yu, "Joint learning of experiential rules and policies",
       arXiv:2606.27136, Algorithm 1.
@@ -190,7 +193,13 @@ def train_jerp(
     beside = {"play": play, "reference": reference, "frozen": frozen}
     config = run_description(task, hyper, key, env_params, **beside)
     config |= _described(learner, start, count_tokens)
-    with Checkpoints(folder / CHECKPOINTS, keep=keep, config=config) as checkpoints:
+    kept = folder / CHECKPOINTS
+    make_folder(kept)
+    # There and not in the folder, which a caller may have locked for more than this.
+    with (
+        lock_folder(kept),
+        Checkpoints(kept, keep=keep, config=config) as checkpoints,
+    ):
         _check_done(folder, checkpoints.latest or 0, iterations)
         session = open_session(
             *(learner, checkpoints, begun(key, task, hyper, params), start),

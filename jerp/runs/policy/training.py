@@ -12,7 +12,7 @@ to n equals one of n, bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,9 @@ from jerp.runs.policy.iterations import (
     is_sound,
 )
 from jerp.runs.policy.warnings import collapse_warnings
+from jerp.storage.atomic import make_folder
 from jerp.storage.checkpoints import Checkpoints
+from jerp.storage.locks import lock_folder
 from jerp.storage.metrics import MetricsLog, Mirror, read_metrics
 from jerp.storage.tensors import save_tree
 from jerp.training.group_settings import GroupHyper
@@ -98,7 +100,8 @@ def train_policy(
         fewer iterations than are done.
       TrainingError: a loss or its gradient became NaN or infinite; the batch that did
         it is kept.
-      StorageError: files that cannot be read or written, or are of another config.
+      StorageError: files that cannot be read or written, or are of another config;
+        another process trains in the folder.
     """
     folder = Path(folder)
     check_numbers(hyper, key, iterations, chunk)
@@ -112,7 +115,8 @@ def train_policy(
     config = run_description(
         *(task, hyper, key, env_params), play=play, reference=reference, frozen=frozen
     )
-    with context, Checkpoints(folder / "checkpoints", config=config) as checkpoints:
+    kept = folder / "checkpoints"
+    with context, _lock(kept), Checkpoints(kept, config=config) as checkpoints:
 
         def state_at(done: int) -> TrainState:
             state = laid_out(begun(key, task, hyper, params))
@@ -154,6 +158,17 @@ def _check_processes(play: Play | None, mesh: Mesh | None) -> None:
             "play: expected None, to play inside the compiled program, got episodes "
             f"played from the host, in each of {processes} processes"
         )
+
+
+def _lock(folder: Path) -> AbstractContextManager[Any]:
+    """Held by the first process for all of them.
+
+    Not of the run's own folder, which a caller may have locked for more than this.
+    """
+    if jax.process_index():
+        return nullcontext()
+    make_folder(folder)
+    return lock_folder(folder)
 
 
 def _rows(metrics: dict[str, np.ndarray], first: int) -> list[dict[str, Any]]:

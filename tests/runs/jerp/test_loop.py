@@ -16,6 +16,7 @@ from jerp.rules.edits import EditOp
 from jerp.runs.jerp import iteration
 from jerp.runs.jerp.settings import RuleSettings
 from jerp.runs.policy.training import train_policy
+from jerp.storage.locks import lock_folder
 from jerp.storage.metrics import read_metrics
 from jerp.storage.rule_documents import PoolDocument, PoolRule, pool_hash
 from jerp.storage.rule_files import read_pool
@@ -366,3 +367,18 @@ def test_without_rules_it_is_grpo(tmp_path):
         *map(jax.tree.leaves, (trained.state.train.params, wanted.params)), strict=True
     ):
         np.testing.assert_allclose(x, y, atol=1e-6)
+
+
+def test_one_run_at_a_time_is_in_a_folder(tmp_path):
+    """Also where a caller has locked the folder for more than the training."""
+    said = []
+
+    def again(done):
+        with pytest.raises(StorageError, match=r"in use by process .*; wait for"):
+            run(tmp_path, 1)
+        said.append(done)
+
+    with lock_folder(tmp_path):
+        run(tmp_path, 1, on_progress=again)
+    assert said == [0, 1]
+    run(tmp_path, 1)

@@ -64,6 +64,14 @@ def test_k_and_resume_is_n_to_the_bit(tmp_path):
         trained(tmp_path / "parts", 2)
 
 
+def test_one_run_at_a_time_is_in_a_folder(tmp_path):
+    def again(done):
+        with pytest.raises(StorageError, match=r"in use by process .*; wait for"):
+            trained(tmp_path, 2)
+
+    trained(tmp_path, 2, on_progress=again)
+
+
 def test_what_callers_hold_stays_and_what_a_run_holds_is_consumed(
     tmp_path, monkeypatch
 ):
