@@ -36,7 +36,7 @@ from jerp.runs.jerp.settings import (
     check_reflector,
 )
 from jerp.runs.policy.checks import begun, check_numbers, check_params, check_tasks
-from jerp.runs.policy.description import described, run_description
+from jerp.runs.policy.description import described, params_digest, run_description
 from jerp.runs.policy.groups import Play, PolicyTask
 from jerp.runs.policy.warnings import collapse_warnings
 from jerp.storage.atomic import make_folder
@@ -193,6 +193,7 @@ def train_jerp(
     beside = {"play": play, "reference": reference, "frozen": frozen}
     config = run_description(task, hyper, key, env_params, **beside)
     config |= _described(learner, start, count_tokens)
+    config["params"] = params_digest(params)
     kept = folder / CHECKPOINTS
     make_folder(kept)
     # There and not in the folder, which a caller may have locked for more than this.

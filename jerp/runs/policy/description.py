@@ -20,7 +20,7 @@ from jerp.runs.policy.groups import PolicyTask
 from jerp.training.group_settings import GroupHyper
 from jerp.typing import Key
 
-__all__ = ["described", "run_description"]
+__all__ = ["described", "params_digest", "run_description"]
 
 _LONGEST = 60
 """Characters of a value; of what is longer there is a part and a digest."""
@@ -64,10 +64,24 @@ def run_description(
         **described("hyper", hyper),
         "key": _short(str(np.asarray(jax.random.key_data(key)).tolist())),
         "tasks": _digest(jax.tree.leaves(env_params)),
-        "reference": _digest(map(_sampled, jax.tree.leaves(reference))),
-        "frozen": _digest(map(_sampled, jax.tree.leaves(frozen))),
+        "reference": params_digest(reference),
+        "frozen": params_digest(frozen),
         **described("play", play),
     }
+
+
+def params_digest(params: Any) -> str:
+    """Tells parameters from others in a few words.
+
+    Args:
+      params: a tree of arrays, or None; of large ones, and of those of other processes,
+        the digest sees a part, and shapes.
+
+    Example:
+      >>> params_digest(None), params_digest({"w": np.zeros(3)})
+      ('none', '1 arrays 3c1bfd9b518c')
+    """
+    return _digest(map(_sampled, jax.tree.leaves(params)))
 
 
 def described(name: str, value: Any) -> dict[str, str]:

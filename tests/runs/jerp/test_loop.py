@@ -288,6 +288,7 @@ def test_a_loss_that_is_no_number_stops_before_the_checkpoint(tmp_path):
         ({"learn_policy": False}, r"config/learns/policy is True there, False here"),
         ({"task_key": TYPES[::-1]}, r"config/task_key"),
         ({"key": jax.random.key(8)}, r"config/key"),
+        ({"params": POLICY.init(jax.random.key(2))}, r"config/params is 14 arrays"),
     ],
 )
 def test_another_run_in_the_same_folder_is_refused_by_field(whole, changes, word):
