@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from experiments.joint_rules.config import ARMS
 from experiments.joint_rules.tables import label
 
-__all__ = ["write_figures"]
+__all__ = ["probable", "write_figures"]
 
 
 def write_figures(results: Mapping[str, Any], folder: Path) -> None:
@@ -19,7 +19,9 @@ def write_figures(results: Mapping[str, Any], folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for world, found in results["worlds"].items():
         for name, draw in {"curves": _curves, "absorption": _absorption}.items():
-            draw(found).savefig(folder / f"{world}-{name}.png", dpi=120)
+            figure = draw(found)
+            if figure is not None:
+                figure.savefig(folder / f"{world}-{name}.png", dpi=120)
 
 
 def _curves(found: Mapping[str, Any]) -> Figure:
@@ -42,13 +44,25 @@ def _curves(found: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _absorption(found: Mapping[str, Any]) -> Figure:
-    """How probable what an arm's rules say has become, without being told."""
+def probable(found: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """By arm whose policy learns, how probable what its rules say has become."""
+    following = {
+        arm: numbers.get("rules", {}).get("following", {})
+        for arm, numbers in found["arms"].items()
+        if ARMS[arm].policy
+    }
+    return {arm: curves for arm, curves in following.items() if curves.get("rules")}
+
+
+def _absorption(found: Mapping[str, Any]) -> Figure | None:
+    """How probable what rules say has become, untold; None without any to show."""
+    curves = probable(found)
+    if not curves:
+        return None
     figure = Figure(figsize=(6.5, 4.5), layout="tight")
     axis = figure.subplots()
-    for place, (arm, numbers) in enumerate(found["arms"].items()):
-        following = numbers.get("rules", {}).get("following", {})
-        if following.get("rules") and ARMS[arm].policy:
+    for place, arm in enumerate(found["arms"]):
+        if following := curves.get(arm):
             axis.plot(
                 following["iterations"],
                 following["curve"],
@@ -66,9 +80,9 @@ def _absorption(found: Mapping[str, Any]) -> Figure:
                     color=f"C{place % 10}",
                 )
     axis.set_xlabel("iteration")
-    axis.set_ylabel("probability of what a rule says, no rules in the prompt")
+    axis.set_ylabel("probability of what a rule says, untold")
     axis.set_ylim(0, 1)
-    axis.set_title("dashed: GRPO, which never saw a rule, in the same", fontsize=9)
-    if axis.get_legend_handles_labels()[0]:
-        axis.legend(fontsize=8)
+    if any(following["untaught"] is not None for following in curves.values()):
+        axis.set_title("dashed: GRPO, which never saw a rule", fontsize=9)
+    axis.legend(fontsize=8)
     return figure

@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from experiments.joint_rules.config import ARMS
+from experiments.joint_rules.figures import probable
 from experiments.joint_rules.tables import (
     PAPER,
     along_rows,
@@ -171,8 +172,9 @@ def _rule_parts(results: Numbers, world: str) -> Iterator[str]:
         yield "### Absorption"
         yield markdown_table(header, rows)
         yield ABSORPTION
-        figure = f"figures/{world}-absorption.png"
-        yield f"![probability of what rules say, untold]({figure})"
+        if probable(found):
+            figure = f"figures/{world}-absorption.png"
+            yield f"![probability of what rules say, untold]({figure})"
         yield from _pools(results, world)
 
 

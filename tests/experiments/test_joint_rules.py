@@ -306,6 +306,26 @@ def test_figures_draw_the_numbers(done, monkeypatch):
     assert untaught.get_linestyle() == "--"
     np.testing.assert_allclose(curve.get_ydata(), [0.25, 0.5, 0.75])
     assert curve.get_label() == "JERP (3 rules)"
+    # The title is whole: no wider than the figure.
+    absorption = drawn[1]
+    absorption.draw_without_rendering()
+    title = absorption.axes[0].title.get_window_extent()
+    assert title.x0 >= 0 and title.x1 <= absorption.bbox.x1
+    assert "GRPO" in absorption.axes[0].get_title()
+
+
+def test_a_figure_of_nothing_is_not_made(done, monkeypatch):
+    """Nor shown in the report."""
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: drawn.append(self))
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
+    results = json.loads(json.dumps(done[1]))
+    rules = results["worlds"]["house"]["arms"]["jerp"]["rules"]
+    rules["following"] = {"rules": 0}
+    write_figures(results, Path())
+    assert len(drawn) == 1
+    assert "house-absorption.png" not in document(results)
+    assert "house-absorption.png" in document(done[1])
 
 
 @pytest.mark.parametrize(
