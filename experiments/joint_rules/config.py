@@ -10,6 +10,7 @@ others never were in a prompt of those demonstrations.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -162,10 +163,12 @@ class JerpConfig:
       policy: "tiny" is a decoder of 0.1 M parameters that reads fields. "smollm2-135m",
         or the path of a model, trains adapters of a language model that reads house and
         rules in words: a few instances, to show that every part works.
-      rules: a file of rules, as `jerp rules import` writes it, to begin with.
+      rules: a .json or .md file with rules of some types of tasks, to begin with, in
+        the words of the world (see docs/rules.md).
       out: run folder; None gives `jerp-runs/jerp`. The same command in the same folder
         resumes.
-      smoke: check the plumbing, with one seed, in about a minute; numbers mean nothing.
+      smoke: check the plumbing, with one seed unless `seeds` says more, in about a
+        minute; numbers mean nothing.
       full: five seeds, more arms, and a shop too; of a language model the paper's
         numbers, for a large accelerator.
       seed: root of all random keys; in [0, 2^32).
@@ -200,7 +203,12 @@ class JerpConfig:
 
     def _check_reader(self) -> None:
         """Of a language model there is one arm and one seed."""
-        if self.policy not in MODELS and not Path(self.policy).exists():
+        there = Path(self.policy).exists()
+        if not there and {os.sep, "/"} & {*self.policy}:
+            raise ConfigError(
+                f"policy: {self.policy}: no such file or folder; check the path"
+            )
+        if self.policy not in MODELS and not there:
             raise UnknownNameError("policy", self.policy, ("tiny", *MODELS))
         defaults = {"seeds": None, "workers": 2, "by": "type", "rules": None}
         for name, default in defaults.items():
@@ -234,10 +242,8 @@ class JerpConfig:
 
     @property
     def num_seeds(self) -> int:
-        """Of training; one in a smoke run."""
-        if self.smoke or self.seeds is None:
-            return SEEDS[self.scale]
-        return self.seeds
+        """Of training."""
+        return SEEDS[self.scale] if self.seeds is None else self.seeds
 
     @property
     def folder(self) -> Path:

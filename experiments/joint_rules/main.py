@@ -1,7 +1,8 @@
 """Runs the experiment in processes side by side, and reports.
 
-The run folder then holds manifest.json, results.json, report.md, report.html, figures/
-and a folder a seed and arm, with metrics, checkpoints, pool and ledger.
+The run folder then holds manifest.json, results.json, report.md, report.html, figures/,
+start.json if it began with rules, and a folder a seed and arm, with metrics,
+checkpoints, pool and ledger.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rich.progress import Progress
 import jerp
 from experiments.jobs.processes import run_together
 from experiments.joint_rules.analysis import analyse
-from experiments.joint_rules.config import JerpConfig
+from experiments.joint_rules.config import ARMS, JerpConfig
 from experiments.joint_rules.figures import write_figures
 from experiments.joint_rules.jobs import PHASES, Job, Work, jobs_of
 from experiments.joint_rules.language_model_run import run_language_model
@@ -34,13 +35,30 @@ from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
 from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
-from jerp.storage.rule_documents import PoolDocument, pool_hash
-from jerp.storage.rule_files import read_pool
+from jerp.storage.rule_documents import PoolDocument, PoolRule, pool_hash
+from jerp.storage.rule_files import read_pool, write_pool
 
 __all__ = ["run"]
 
 ANALYSIS = 1_000_000
 """Stream of random keys; those below belong to seeds."""
+
+START = "start.json"
+"""The rules that a run began with, whatever becomes of the file that they were in."""
+
+TAKE = (
+    "When your hand is empty and what is wanted is within reach, take what is wanted."
+)
+PUT = "When you hold what is wanted ready where it belongs, put it down."
+HEAT = "When you hold what is wanted unready somewhere else, go to a microwave."
+
+FIRST_RULES = PoolDocument(
+    {
+        kind: tuple(PoolRule(text, 5) for text in texts)
+        for kind, texts in {"pick": (TAKE, PUT), "heat": (TAKE, HEAT)}.items()
+    }
+)
+"""Right ones of a smoke run in a house."""
 
 HASTE = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 """Programs of a smoke run are compiled in half the time, to run slower."""
@@ -52,15 +70,18 @@ def run(config: JerpConfig, *, console: Console | None = None) -> dict[str, Any]
     if config.reads:
         return run_language_model(config, console)
     start = _start_pool(config)
+    kept = config.folder.resolve() / START
     work = Work(
         sizes=config.sizes,
         seed=config.seed,
         num_seeds=config.num_seeds,
         by=config.by,
-        rules=None if config.rules is None else str(config.rules.resolve()),
+        rules=None if start is None else str(kept),
     )
     seeds = [*range(config.num_seeds)]
     with open_run(config.folder, _identity(config, start), seeds=seeds):
+        if start is not None:
+            write_pool(kept, start)
         with progress_bars(console) as progress:
             for phase in PHASES:
                 _in_processes(config, work, phase, progress)
@@ -84,10 +105,13 @@ def run(config: JerpConfig, *, console: Console | None = None) -> dict[str, Any]
 def _start_pool(config: JerpConfig) -> PoolDocument | None:
     """The rules to begin with, which arms in all worlds can begin with."""
     if config.rules is None:
-        return None
+        # Otherwise so short a training would hardly show what is done with rules.
+        houses = config.by == "type" and config.sizes.worlds == ("house",)
+        return FIRST_RULES if config.smoke and houses else None
     document = read_pool(config.rules)
+    arms = [ARMS[arm] for arm in config.sizes.arms]
     for world in config.sizes.worlds:
-        check_start(config.rules, document, place_named(world))
+        check_start(config.rules, document, place_named(world), arms)
     return document
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from jerp.runs.jerp.loop import Trained, train_jerp
 from jerp.runs.jerp.settings import RuleSettings
 from jerp.runs.policy.groups import PolicyTask
 from jerp.storage.documents import write_json
-from jerp.storage.rule_documents import PoolDocument, open_document
+from jerp.storage.rule_documents import PoolDocument
 from jerp.storage.rule_fields import PoolRule
 from jerp.training.group_settings import GroupConfig, GroupHyper, algorithm
 from jerp.training.joint import RuleConfig
@@ -178,27 +178,56 @@ def _task_keys(place: Place, tasks: Any, by: By) -> tuple[tuple[str, ...], np.nd
     return tuple(names), np.arange(len(kinds), dtype=np.int32)
 
 
-def check_start(path: Path, document: PoolDocument, place: Place) -> None:
+def check_start(
+    path: Path, document: PoolDocument, place: Place, arms: Iterable[Arm] = ()
+) -> None:
     """Checks that arms can begin with the rules of a file.
 
+    Args:
+      path: of the file, to be named.
+      document: that is in it.
+      place: where.
+      arms: those that will begin with it.
+
     Raises:
-      InputError: rules of other task keys, too many, or ones in other words than the
-        world's, which the decoder cannot read; it names the file.
+      InputError: rules of other task keys, too many, ones that the first revision would
+        drop for their score, or ones in other words than the world's, which the decoder
+        cannot read; it names the file.
     """
-    slots = _rule_config(Arm("")).capacity
-    try:
-        open_document(document, slots, task_keys=place.types)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    rules = _rule_config(Arm(""))
+    wrong = max((round(arm.misled * rules.capacity) for arm in arms), default=0)
+    most = rules.capacity - wrong
+    for key, found in document.pools.items():
+        where = f"{path}: task key {key!r}"
+        if key not in place.types:
+            raise InputError(
+                f"{where}: expected rules of the {place.name}'s types of tasks, "
+                f"{', '.join(place.types)}; name it so, or take it out"
+            )
+        if len(found) > most:
+            besides = f", beside the {wrong} wrong ones of an arm" if wrong else ""
+            raise InputError(
+                f"{where}: expected at most {most} rules, as many as a pool "
+                f"keeps{besides}, got {len(found)}; take out those of the lowest scores"
+            )
+        for rule in found:
+            _check_rule(where, rule, place, rules.min_score)
+
+
+def _check_rule(where: str, rule: PoolRule, place: Place, min_score: float) -> None:
     language = place.env.language
-    for key, rules in document.pools.items():
-        for rule in rules:
-            if read_sentence(language, rule.text) is None:
-                raise InputError(
-                    f"{path}: task key {key!r}: expected a rule in the words of the "
-                    f"{place.name}, such as {sentence(language, 1, 1)!r}; the decoder "
-                    f"reads no others; got {rule.text!r}"
-                )
+    if read_sentence(language, rule.text) is None:
+        raise InputError(
+            f"{where}: expected a rule in the words of the {place.name}, such as "
+            f"{sentence(language, 1, 1)!r}; the decoder reads no others; got "
+            f"{rule.text!r}; docs/rules.md lists the words"
+        )
+    if rule.score <= min_score:
+        raise InputError(
+            f"{where}: expected a score above {min_score:g}, because a pool drops what "
+            f"has no more, got {rule.score:g} of {rule.text!r}; raise it, or take the "
+            "rule out"
+        )
 
 
 def _rule_config(arm: Arm) -> RuleConfig:

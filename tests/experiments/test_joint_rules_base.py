@@ -21,6 +21,7 @@ from experiments.joint_rules.evaluation import (
     following_log_prob,
     played,
 )
+from experiments.joint_rules.main import FIRST_RULES
 from experiments.joint_rules.oracle import (
     OracleMoves,
     injected_moves,
@@ -30,7 +31,7 @@ from experiments.joint_rules.oracle import (
 )
 from experiments.joint_rules.places import NUM_RULES, place_named
 from experiments.joint_rules.training import wrong_rules
-from jerp.envs.rule_language import sentence
+from jerp.envs.rule_language import read_sentence, sentence
 from jerp.rollout.demonstrations import demonstrations
 from jerp.storage.rule_documents import PoolDocument
 from jerp.storage.rule_fields import PoolRule
@@ -230,6 +231,15 @@ def test_injected_rules_are_wrong_and_as_many_as_asked(oracle):
     of_others = np.flatnonzero(wrong_moves(right)[heat])
     shared = set(np.flatnonzero(injected[heat])) & set(of_others)
     assert len(shared) == min(2, len(of_others)) > 0
+
+
+def test_rules_that_a_smoke_run_begins_with_are_right(oracle):
+    right = right_moves(oracle)
+    for kind, rules in FIRST_RULES.pools.items():
+        for rule in rules:
+            pair = read_sentence(PLACE.env.language, rule.text)
+            assert pair is not None
+            assert right[PLACE.types.index(kind), pair[0]] == pair[1]
 
 
 def test_an_arm_with_wrong_rules_begins_with_them(oracle):

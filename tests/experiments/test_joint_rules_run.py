@@ -152,16 +152,16 @@ def test_another_start_pool_in_the_same_folder_is_refused(done, tmp_path):
     ("pool", "word"),
     [
         ({"pick": ("Look around.",)}, "'pick': expected a rule in the words of the ho"),
-        ({"picks": TEXTS}, "got rules of 'picks'"),
+        ({"picks": TEXTS}, "'picks': expected rules of the house's types"),
         (
             {
                 "pick": [
                     sentence(PLACE.env.language, *pair)
                     for pair in np.ndindex(14, 14)
                     if min(pair)
-                ][:21]
+                ][:19]
             },
-            "expected at most 20 rules",
+            "at most 18 rules, .+ beside the 2 wrong ones of an arm, got 19; take out",
         ),
     ],
 )
@@ -171,7 +171,31 @@ def test_rules_that_no_arm_can_begin_with_are_refused(tmp_path, pool, word):
     rules = {key: tuple(PoolRule(t, 1) for t in texts) for key, texts in pool.items()}
     write_pool(path, PoolDocument(rules))
     with pytest.raises(InputError, match=f"{path}: .*{word}"):
-        check_start(path, read_pool(path), PLACE)
+        check_start(path, read_pool(path), PLACE, ARMS.values())
+
+
+def test_as_many_rules_as_a_pool_keeps_are_taken_and_one_more_is_not(tmp_path):
+    pairs = [pair for pair in np.ndindex(14, 14) if min(pair)][:21]
+    rules = [PoolRule(sentence(PLACE.env.language, *pair), 1) for pair in pairs]
+    check_start(tmp_path, PoolDocument({"pick": rules[:20]}), PLACE, [ARMS["jerp"]])
+    with pytest.raises(InputError, match=r"at most 20 rules, .+ keeps, got 21"):
+        check_start(tmp_path, PoolDocument({"pick": rules}), PLACE, [ARMS["jerp"]])
+
+
+@pytest.mark.parametrize("score", [0, -1])
+def test_rules_that_vanish_at_once_are_refused(tmp_path, score):
+    document = PoolDocument({"pick": (PoolRule(TEXTS[0], score),)})
+    with pytest.raises(InputError, match=f"a score above 0, .+ got {score} of 'When"):
+        check_start(tmp_path, document, PLACE)
+
+
+def test_a_smoke_run_begins_with_rules_that_every_arm_can_begin_with(tmp_path):
+    config = JerpConfig(smoke=True)
+    start = main._start_pool(config)
+    assert start is not None and len(start.pools) == 2
+    check_start(tmp_path, start, PLACE, ARMS.values())
+    for other in (JerpConfig(), JerpConfig(smoke=True, by="instance")):
+        assert main._start_pool(other) is None
 
 
 @pytest.mark.parametrize(
@@ -210,6 +234,12 @@ def test_a_bad_file_of_rules_ends_a_run_before_it_begins(
         ({"smoke": True, "full": True}, ConfigError, "exclude each other"),
         ({"rules": "r.json", "by": "instance"}, ConfigError, "rules: expected none"),
         ({"policy": "nonsense"}, UnknownNameError, "unknown policy 'nonsense'"),
+        ({"policy": "./nothere"}, ConfigError, "policy: ./nothere: no such file or fo"),
+        (
+            {"policy": "no/where"},
+            ConfigError,
+            "no/where: no such file or folder; check",
+        ),
     ],
 )
 def test_bad_settings_name_themselves(settings, error, word):
@@ -219,7 +249,8 @@ def test_bad_settings_name_themselves(settings, error, word):
 
 def test_numbers_of_seeds_and_folders():
     assert JerpConfig().num_seeds == 3 and JerpConfig(full=True).num_seeds == 5
-    assert JerpConfig(smoke=True, seeds=4).num_seeds == 1
+    assert JerpConfig(smoke=True, seeds=4).num_seeds == 4
+    assert JerpConfig(smoke=True).num_seeds == 1
     assert JerpConfig(seeds=4).num_seeds == 4
     assert JerpConfig(by="instance").folder.name == "jerp-instance"
     assert JerpConfig(smoke=True).folder.name == "jerp-smoke"
