@@ -21,6 +21,7 @@ from jerp.errors import TrainingError
 from jerp.rules.book import RuleBook
 from jerp.rules.edits import EditCounts, EditOp
 from jerp.rules.pool import RulePool
+from jerp.runs.jerp.answers import checked_answers
 from jerp.runs.jerp.iteration import (
     Given,
     Plan,
@@ -178,7 +179,10 @@ class Learner:
             capacity=self.plan.rules.capacity,
         )
         occasions = [occasion(group) for group in groups]
-        reflections = self.reflector.reflect(occasions) if occasions else []
+        answers = self.reflector.reflect(occasions) if occasions else []
+        reflections = checked_answers(
+            answers, len(occasions), reflector=self.reflector.name
+        )
         return proposed(
             *(groups, occasions, reflections, memory.book, self.plan.rules),
             language=self.language_read,

@@ -2,8 +2,8 @@
 
 Texts become numbers of the book here, once. What a reflector may not say is left out
 and counted by reason, whoever the reflector is: more operations than were asked for, a
-merge of more rules than the arrays hold, a text that no rule may be, one that the
-policy cannot read, or one that was retired.
+merge of more rules than the arrays hold, a rule that no pool ever had, a text that no
+rule may be, one that the policy cannot read, or one that was retired.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 
 from jerp.bridge.reflection import Occasion, Operation, Reflection, Trial
 from jerp.envs.rule_language import RuleLanguage, read_sentence
-from jerp.errors import InputError
 from jerp.rules.book import RuleBook
 from jerp.rules.edits import EXPEL_ORDER, EditCounts, EditOp, RuleEdits
 from jerp.rules.text import check_rule_text, rule_text_fault
@@ -91,22 +90,15 @@ def proposed(
       rules: bounds.
       language: that new texts have to be in; None for any words.
       retired: by task key, texts that no edit may bring back.
-
-    Raises:
-      InputError: another number of reflections than of occasions.
     """
-    if len(reflections) != len(occasions):
-        raise InputError(
-            f"reflections: expected {len(occasions)}, one an occasion, got "
-            f"{len(reflections)}"
-        )
     edits: list[Edit] = []
+    known = len(book)
     rejected: Counter[str] = Counter()
     for group, occasion, reflection in zip(groups, occasions, reflections, strict=True):
         rejected.update(reflection.rejected)
         place, gone = 0, (retired or {}).get(occasion.task_key, ())
         for operation in reflection.operations:
-            reason = _fault(operation, place, rules)
+            reason = _fault(operation, place, rules, known)
             if reason is None and operation.op in _NEW:
                 reason = _text_fault(operation.text, language, gone)
             if reason:
@@ -209,14 +201,18 @@ def _as_done(edit: Edit, counts: EditCounts) -> Edit:
     return edit._replace(op=EditOp.UPVOTE, targets=(edit.rule_id,))
 
 
-def _fault(operation: Operation, place: int, rules: RuleConfig) -> str | None:
-    """Why an operation cannot be used."""
+def _fault(
+    operation: Operation, place: int, rules: RuleConfig, known: int
+) -> str | None:
+    """Why an operation cannot be used; `known` rules were there before."""
     needed = {EditOp.ADD: (0, 0), EditOp.MERGE: (2, rules.max_merged)}
     least, most = needed.get(operation.op, (1, 1))
     if place >= rules.max_ops:
         return "too_many"
     if not least <= len(operation.targets) <= most:
         return "malformed" if len(operation.targets) < least else "too_many"
+    if not all(0 <= target < known for target in operation.targets):
+        return "unknown_rule"
     return None
 
 
@@ -224,6 +220,8 @@ def _text_fault(
     text: str, language: RuleLanguage | None, retired: Collection[str]
 ) -> str | None:
     """Why a new text cannot be a rule."""
+    if not isinstance(text, str):
+        return "text_type"
     if fault := rule_text_fault(text):
         return f"text_{fault}"
     text = check_rule_text(text)

@@ -15,6 +15,7 @@ from jerp.errors import ConfigError, InputError
 from jerp.rollout.scan import rollout
 from jerp.rules.book import RuleBook
 from jerp.rules.edits import EditCounts, EditOp, apply_edits
+from jerp.runs.jerp.answers import checked_answers
 from jerp.runs.jerp.iteration import rule_table
 from jerp.runs.jerp.occasions import (
     Group,
@@ -32,6 +33,8 @@ from jerp.typing import Outcome
 from tests.runs.jerp.small_run import ENV, LANGUAGE, POLICY, STEPS, TASKS, TYPES
 
 ADD, EDIT, UP, DOWN, MERGE = EditOp
+OLD = tuple(f"Take {x}." for x in "abcdefgh")
+"""Texts of rules 0 to 7."""
 
 
 def trial(name, success=True):
@@ -72,7 +75,7 @@ def test_references_come_back_to_the_bit():
 
 def reflected(*operations, rejected=None):
     """One group's reflection, as arrays, and what it was counted as."""
-    rules, book = RuleConfig(2, max_ops=2, max_merged=2), RuleBook()
+    rules, book = RuleConfig(2, max_ops=2, max_merged=2), RuleBook(OLD)
     occasion = Occasion("heat", "heat", (), (trial("1"),))
     found = proposed(
         [Group(1, 0, occasion.trials)],
@@ -153,11 +156,11 @@ def test_operations_become_arrays():
     found, arrays, book = reflected(
         Operation(EDIT, (7,), "Open  it."), Operation(MERGE, (3, 4), "Close it.")
     )
-    assert book.texts == ("Open it.", "Close it.") and found.rejected == {}
+    assert book.texts == (*OLD, "Open it.", "Close it.") and found.rejected == {}
     assert arrays.valid.tolist() == [[False, False], [True, True]]
     assert arrays.op[1].tolist() == [EDIT, MERGE]
     assert arrays.target[1].tolist() == [7, 0]
-    assert arrays.rule_id[1].tolist() == [0, 1] and arrays.tokens[1].tolist() == [2, 2]
+    assert arrays.rule_id[1].tolist() == [8, 9] and arrays.tokens[1].tolist() == [2, 2]
     assert arrays.members[1].tolist() == [[-1, -1], [3, 4]]
     _, arrays, _ = reflected(Operation(UP, (5,)), Operation(DOWN, (6,)))
     assert arrays.target[1].tolist() == [5, 6]
@@ -174,12 +177,22 @@ def test_operations_become_arrays():
         (Operation(MERGE, (1,), "Open it."), "malformed"),
         (Operation(MERGE, (1, 2, 3), "Open it."), "too_many"),
         (Operation(ADD, (4,), "Open it."), "too_many"),
+        (Operation(UP, (8,)), "unknown_rule"),
+        (Operation(DOWN, (-1,)), "unknown_rule"),
+        (Operation(EDIT, (2**40,), "Open it."), "unknown_rule"),
+        (Operation(MERGE, (1, 8), "Open it."), "unknown_rule"),
+        *((Operation(ADD, (), text), "text_type") for text in (None, 5, b"Open it.")),
     ],
 )
 def test_what_cannot_be_used_is_counted_and_leaves_no_text(operation, reason):
     found, arrays, book = reflected(operation, rejected={"huge": 2})
-    assert found.edits == () and not arrays.valid.any() and len(book) == 0
+    assert found.edits == () and not arrays.valid.any() and book.texts == OLD
     assert found.rejected == {"huge": 2, reason: 1}
+
+
+def test_a_rule_that_was_new_in_the_same_answers_is_unknown():
+    found, *_, book = reflected(Operation(ADD, (), "Open it."), Operation(UP, (8,)))
+    assert book[8] == "Open it." and found.rejected == {"unknown_rule": 1}
 
 
 def test_what_the_policy_cannot_read_is_no_edit():
@@ -190,23 +203,24 @@ def test_what_the_policy_cannot_read_is_no_edit():
         Operation(MERGE, (1, 2), sentence(LANGUAGE, 1, 2).replace("When", "If")),
     )
     reflection = Reflection((*wrong, Operation(ADD, (), text.replace(" ", "  "))))
-    book, group = RuleBook(), [Group(0, 0, occasion.trials)]
+    book, group = RuleBook(OLD), [Group(0, 0, occasion.trials)]
     given = (group, [occasion], [reflection], book, RuleConfig(2))
     found = proposed(*given, language=LANGUAGE)
     assert found.rejected == {"unreadable": 3}
-    assert len(found.edits) == 1 and book.texts == (text,)
+    assert len(found.edits) == 1 and book.texts == (*OLD, text)
     assert proposed(*given).rejected == {}
 
 
 def test_a_retired_text_stays_away_from_its_own_key():
-    occasion, book = Occasion("heat", "heat", (), (trial("1"),)), RuleBook()
+    occasion, book = Occasion("heat", "heat", (), (trial("1"),)), RuleBook(OLD)
     operations = (
         Operation(ADD, (), "Open it."),
         *(Operation(EDIT, (1,), "Open it."), Operation(MERGE, (1, 2), "Open  it.")),
     )
     given = ([Group(0, 0, occasion.trials)], [occasion], [Reflection(operations)], book)
     found = proposed(*given, RuleConfig(2), retired={"heat": {"Open it."}})
-    assert found.rejected == {"retired": 3} and not found.edits and len(book) == 0
+    assert found.rejected == {"retired": 3} and not found.edits
+    assert book.texts == OLD
     found = proposed(*given, RuleConfig(2), retired={"cool": {"Open it."}})
     assert found.rejected == {} and len(found.edits) == 3
 
@@ -217,10 +231,47 @@ def test_more_operations_than_were_asked_for_are_left_out():
     assert found.rejected == {"too_many": 2}
 
 
-def test_a_reflector_that_leaves_out_an_occasion_is_refused():
-    occasion = Occasion("heat", "heat", (), (trial("1"),))
-    with pytest.raises(InputError, match="expected 1, one an occasion, got 0"):
-        proposed([Group(0, 0, ())], [occasion], [], RuleBook(), RuleConfig(2))
+def said(**changes):
+    """A reflection some of which is of another form than it should be."""
+    return [Reflection(**changes)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted"),
+    [
+        (None, "expected a list of reflections, got None"),
+        ((x for x in ()), "expected a list of reflections, got <generator"),
+        ([], "expected 1 reflections, one an occasion, got 0"),
+        ([Reflection(), Reflection()], "one an occasion, got 2"),
+        (["ADD: x"], "reflection 0: expected a Reflection, got 'ADD: x'"),
+        ([None], "expected a Reflection, got None"),
+        (said(operations=None), "expected operations in a tuple, got None"),
+        (said(operations="ADD"), "expected operations in a tuple, got 'ADD'"),
+        (said(operations=("ADD",)), "expected an Operation, got 'ADD'"),
+        (said(operations=(Operation("ADD"),)), "expected an EditOp .*, got 'ADD'"),
+        (said(operations=(Operation(77, (1,)),)), "expected an EditOp .*, got 77"),
+        (said(operations=(Operation(UP, None),)), "targets of UPVOTE, got None"),
+        (said(operations=(Operation(UP, "1"),)), "targets of UPVOTE, got '1'"),
+        (said(operations=(Operation(UP, ("a",)),)), "targets of UPVOTE, got 'a'"),
+        (said(operations=(Operation(UP, (0.5,)),)), r"targets of UPVOTE, got 0\.5"),
+        (said(operations=(Operation(UP, (True,)),)), "targets of UPVOTE, got True"),
+        (said(rejected=None), "expected rejected to be counts by reason, got None"),
+        (said(rejected={"a b": 1}), "reasons of one word in rejected, got 'a b'"),
+        (said(rejected={"a/\n": 1}), "reasons of one word in rejected, got 'a/"),
+        (said(rejected={5: 1}), "reasons of one word in rejected, got 5"),
+        (said(rejected={"huge": "x"}), "a count of rejected 'huge', got 'x'"),
+        (said(rejected={"huge": -5}), "a count of rejected 'huge', got -5"),
+    ],
+)
+def test_what_is_no_answer_is_an_error_that_names_the_reflector(answers, wanted):
+    with pytest.raises(InputError, match=f"^reflector 'mine': .*{wanted}"):
+        checked_answers(answers, 1, reflector="mine")
+
+
+def test_an_answer_is_taken_as_it_is():
+    operations = [Operation(ADD, (), "x"), Operation(np.int32(1), np.array([3]), "y")]
+    answers = (Reflection(operations, {"text_long": 2}), Reflection())
+    assert checked_answers(answers, 2, reflector="mine") == [*answers]
 
 
 def tasks_of(**changes):
