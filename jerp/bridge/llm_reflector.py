@@ -34,6 +34,7 @@ from jerp.bridge.reflection_prompt import (
     ReflectionPrompt,
     reflection_prompt,
 )
+from jerp.errors import ConfigError
 from jerp.ops.checks import check_count
 from jerp.rules.instructions import instruction_fault
 
@@ -58,7 +59,13 @@ class LlmReflector:
       refuse: what else a rule may not be, see `parse_answer`; by default anything but
         one instruction of at most 25 words that names no single instance. None refuses
         no more than the parser does.
+
+    Raises:
+      ConfigError: no executor.
     """
+
+    needs_text: bool = True
+    """Nothing is asked of episodes without a transcript."""
 
     def __init__(
         self,
@@ -70,6 +77,11 @@ class LlmReflector:
         max_operations: int = MAX_OPERATIONS,
         refuse: Callable[[str], str | None] | None = instruction_fault,
     ):
+        if not isinstance(getattr(executor, "fingerprint", None), str):
+            raise ConfigError(
+                f"executor: expected one of jerp.bridge, such as a LocalExecutor, got "
+                f"{executor!r:.80}"
+            )
         check_count("max_chars", max_chars, least=MIN_PROMPT)
         check_count("num_shown", num_shown)
         check_count("max_operations", max_operations)

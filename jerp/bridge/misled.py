@@ -58,6 +58,11 @@ class Misled:
         """As of the reflector that is misled."""
         return getattr(self.reflector, "needs_references", False)
 
+    @property
+    def needs_text(self) -> bool:
+        """As of the reflector that is misled."""
+        return getattr(self.reflector, "needs_text", False)
+
     def reflect(self, occasions: Sequence[Occasion]) -> list[Reflection]:
         """See `jerp.bridge.reflection.Reflector`."""
         found = self.reflector.reflect(occasions)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import core
 
-from jerp.errors import InputError, ShapeError, UnknownNameError
+from jerp.errors import ConfigError, InputError, ShapeError, UnknownNameError
 from jerp.typing import ArrayLike
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "check_prefix",
     "check_settings",
     "check_values",
+    "check_whole",
     "concrete",
 ]
 
@@ -170,6 +171,35 @@ def check_count(name: str, value: int, *, least: int = 1) -> None:
             f"{name}: expected a whole number >= {least}, known before tracing, got "
             f"{value!r}"
         )
+
+
+def check_whole(name: str, value: Any, *, least: int, optional: bool = False) -> None:
+    """Raises `ConfigError` unless a setting is a whole number of int32 from `least` on.
+
+    Args:
+      name: of the setting.
+      value: of the setting.
+      least: that it can be.
+      optional: whether None is a value as well.
+
+    Example:
+      >>> check_whole("keep", None, least=1, optional=True)
+      >>> check_whole("keep", 0, least=1, optional=True)
+      Traceback (most recent call last):
+      ...
+      jerp.errors.ConfigError: keep: expected at least 1, or None, got 0
+    """
+    if optional and value is None:
+        return
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if whole and least <= value < 2**31:
+        return
+    expected = "a whole number, " * (not whole) + f"at least {least}"
+    if whole and value > least:
+        expected = f"less than {2**31}"
+    raise ConfigError(
+        f"{name}: expected {expected}{', or None' * optional}, got {value!r}"
+    )
 
 
 def check_finite(name: str, x: ArrayLike, mask: ArrayLike) -> None:

@@ -17,12 +17,13 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from jax import lax
 
 from jerp.errors import ConfigError, ShapeError
 from jerp.models.policy import SequencePolicy
-from jerp.ops.checks import check_axes, check_choice
+from jerp.ops.checks import check_axes, check_choice, check_whole
 from jerp.rules.edits import EditCounts, RuleEdits, apply_edits
 from jerp.rules.pool import RulePool, record_use
 from jerp.rules.pruning import prune
@@ -84,22 +85,26 @@ class RuleConfig:
     order: Literal["expel", "given"] = "expel"
 
     def __post_init__(self):
-        least = {"num_rules": 0, "capacity": 1}
-        least |= {"max_ops": 1, "max_merged": 2, "prompt_tokens": 0, "pool_tokens": 0}
+        least = {"num_rules": 0, "capacity": 1, "max_ops": 1, "max_merged": 2}
         for name, low in least.items():
-            value = getattr(self, name)
-            if value is not None and value < low:
-                raise ConfigError(f"{name}: expected at least {low}, got {value}")
+            check_whole(name, getattr(self, name), least=low)
+        for name in ("prompt_tokens", "pool_tokens"):
+            check_whole(name, getattr(self, name), least=0, optional=True)
         votes = ("upvote", "downvote", "full_downvote", "edit_bonus")
         for name in ("min_score", "initial_score", *votes):
             value = getattr(self, name)
-            if not math.isfinite(value):
-                raise ConfigError(f"{name}: expected a finite number, got {value}")
+            if not _is_number(value):
+                raise ConfigError(f"{name}: expected a finite number, got {value!r}")
             if name in votes and value < 0:
                 raise ConfigError(f"{name}: expected at least 0, got {value}")
-        if not 0 <= self.rule_dropout <= 1:
+        if self.initial_score <= self.min_score:
             raise ConfigError(
-                f"rule_dropout: expected in [0, 1], got {self.rule_dropout}"
+                f"initial_score: expected more than min_score, {self.min_score}, or no "
+                f"new rule would stay, got {self.initial_score}"
+            )
+        if not (_is_number(self.rule_dropout) and 0 <= self.rule_dropout <= 1):
+            raise ConfigError(
+                f"rule_dropout: expected in [0, 1], got {self.rule_dropout!r}"
             )
         check_choice("merge", self.merge, ("max", "sum"))
         check_choice("order", self.order, ("expel", "given"))
@@ -123,6 +128,12 @@ class RuleConfig:
           28
         """
         return self.capacity + self.max_ops * num_groups
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a setting is a finite number."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return number and math.isfinite(value)
 
 
 class Revised(NamedTuple):

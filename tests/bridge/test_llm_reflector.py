@@ -7,7 +7,7 @@ from jerp.bridge.llm_reflector import LlmReflector
 from jerp.bridge.reflection import Operation, Reflection, Trial
 from jerp.bridge.reflection_prompt import CUT, reflection_prompt
 from jerp.bridge.scripted import ScriptedExecutor
-from jerp.errors import InputError
+from jerp.errors import ConfigError, InputError
 from jerp.rules.edits import EditOp
 from jerp.typing import Outcome
 from tests.bridge.trials import occasion
@@ -196,3 +196,9 @@ def test_a_rule_is_an_instruction_unless_told_otherwise():
 def test_settings_that_mean_nothing(name):
     with pytest.raises(InputError, match=name):
         reflector({}, **{name: 0})
+
+
+@pytest.mark.parametrize("executor", [None, "gpt"])
+def test_what_is_no_executor_is_refused(executor):
+    with pytest.raises(ConfigError, match=f"executor: .* got {executor!r}"):
+        LlmReflector(executor)

@@ -16,12 +16,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 
 from jerp.bridge.reflection import Reflector
 from jerp.envs.rule_language import RuleLanguage
 from jerp.errors import ConfigError
 from jerp.rules.book import RuleBook, count_words
+from jerp.runs.jerp.arguments import (
+    check_arguments,
+    check_learns,
+    numbers_of,
+    texts_of,
+)
 from jerp.runs.jerp.iteration import Given, Plan
 from jerp.runs.jerp.learner import Learner, Retrieve
 from jerp.runs.jerp.record import CHECKPOINTS
@@ -163,16 +168,19 @@ def train_jerp(
     Reference: Ye and Yu, "Joint learning of experiential rules and policies",
       arXiv:2606.27136, Algorithm 1.
     """
-    folder, names = Path(folder), tuple(task_keys)
+    check_arguments(rules, start_pool, keep)
+    folder, names = Path(folder), texts_of("task_keys", task_keys)
     learns = Learns(learn_policy, learn_rules, rules_until, use_references)
+    check_learns(learns, retire)
     check_numbers(hyper, key, iterations, chunk)
     check_tasks(task, env_params)
     check_params(task, hyper, params, reference, frozen)
-    check_reflector(reflector, learns, rules)
+    check_reflector(reflector, learns, rules, tell)
     check_reader(task.policy, rules.config, language, play)
     tasks = Tasks(
-        *(env_params, np.asarray(task_key), names, task_digests(env_params)),
-        *(tuple(task_words), language, tell, situate),
+        *(env_params, numbers_of("task_key", task_key), names),
+        *(task_digests(env_params), texts_of("task_words", task_words)),
+        *(language, tell, situate),
     )
     learner = Learner(
         plan=Plan(task, rules.config, learn_policy),

@@ -11,6 +11,7 @@ import numpy as np
 from jerp.bridge.reflection import Reflector
 from jerp.envs.rule_language import RuleLanguage, read_sentence, sentence
 from jerp.errors import ConfigError, InputError
+from jerp.ops.checks import check_whole
 from jerp.storage.rule_documents import PoolDocument
 from jerp.storage.rule_fields import check_key
 from jerp.training.joint import RuleConfig
@@ -51,12 +52,11 @@ class RuleSettings:
     retired_may_return: bool = False
 
     def __post_init__(self):
+        if not isinstance(self.config, RuleConfig):
+            raise ConfigError(f"config: expected a RuleConfig, got {self.config!r:.80}")
         least = {"references": 0, "references_a_group": 0, "scores_every": 1}
         for name, low in least.items():
-            if getattr(self, name) < low:
-                raise ConfigError(
-                    f"{name}: expected at least {low}, got {getattr(self, name)}"
-                )
+            check_whole(name, getattr(self, name), least=low)
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,9 @@ class Learns:
     rules: bool = True
     rules_until: int | None = None
     references: bool = True
+
+    def __post_init__(self):
+        check_whole("rules_until", self.rules_until, least=0, optional=True)
 
     def rules_at(self, iteration: int) -> bool:
         """Whether an iteration revises the pool.
@@ -134,6 +137,9 @@ class Tasks:
                 f"task_words: expected one for each of {number} tasks, got "
                 f"{len(self.words)}"
             )
+        for words in self.words:
+            if not isinstance(words, str):
+                raise ConfigError(f"task_words: expected texts, got {words!r:.80}")
 
     def words_of(self, task: int) -> str:
         """What a task asks for."""
@@ -149,11 +155,15 @@ def _is_key(name: str) -> bool:
 
 
 def check_reflector(
-    reflector: Reflector | None, learns: Learns, settings: RuleSettings
+    reflector: Reflector | None,
+    learns: Learns,
+    settings: RuleSettings,
+    tell: Teller | None,
 ) -> None:
     """Raises `ConfigError` where rules are to be learned and nobody would write them.
 
-    A reflector with `needs_references` writes nothing without earlier successes.
+    A reflector with `needs_references` writes nothing without earlier successes, one
+    with `needs_text` nothing without transcripts.
     """
     if not learns.rules:
         return
@@ -161,6 +171,13 @@ def check_reflector(
         raise ConfigError(
             "reflector: expected one to learn rules with, got None; give a "
             "ContrastReflector or an LlmReflector, or learn_rules=False"
+        )
+    _check_is_reflector(reflector)
+    if tell is None and getattr(reflector, "needs_text", False):
+        raise ConfigError(
+            f"tell: expected transcripts for the reflector {reflector.name!r}, which "
+            "reads nothing else, got None; give what tells episodes in words, or a "
+            "ContrastReflector, which compares numbers"
         )
     kept = {
         "use_references": learns.references,
@@ -174,6 +191,26 @@ def check_reflector(
                 f"which writes rules only from several tasks, got {value}; keep them, "
                 "or give it min_tasks=1"
             )
+
+
+def _check_is_reflector(given: Any) -> None:
+    """See `jerp.bridge.reflection.Reflector`."""
+    if isinstance(given, type):
+        raise ConfigError(
+            f"reflector: expected an object, got the class {given.__name__}; make one "
+            "of it"
+        )
+    if not callable(getattr(given, "reflect", None)):
+        raise ConfigError(
+            f"reflector: expected an object with a method `reflect`, such as a "
+            f"ContrastReflector, got {given!r:.80}"
+        )
+    name = getattr(given, "name", None)
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise ConfigError(
+            "reflector.name: expected a text of one line that says in ledgers who "
+            f"wrote a rule, got {name!r:.80}"
+        )
 
 
 def check_readable(document: PoolDocument, language: RuleLanguage | None) -> None:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jerp.errors import ConfigError
+from jerp.ops.checks import check_whole
 from jerp.runs.policy.groups import PolicyTask
 from jerp.runs.policy.iterations import LEARN
 from jerp.training.frozen import check_apart
@@ -22,9 +23,8 @@ __all__ = ["begun", "check_numbers", "check_params", "check_tasks"]
 
 def check_numbers(hyper: GroupHyper, key: Key, iterations: int, chunk: int) -> None:
     """Raises `ConfigError` for numbers of a run that are out of range."""
-    for name, value, least in (("iterations", iterations, 0), ("chunk", chunk, 1)):
-        if value < least:
-            raise ConfigError(f"{name}: expected at least {least}, got {value}")
+    check_whole("iterations", iterations, least=0)
+    check_whole("chunk", chunk, least=1)
     if not jnp.issubdtype(getattr(key, "dtype", np.dtype(int)), jax.dtypes.prng_key):
         raise ConfigError(
             f"key: expected a typed key (jax.random.key), got {type(key).__name__}"
@@ -67,14 +67,18 @@ def check_params(
     if make is None:
         return
     wanted = _shapes(jax.eval_shape(make, jax.random.key(0)))
-    given = _shapes(params if frozen is None else {**frozen, **params})
-    for name in sorted({*wanted, *given}):
-        if wanted.get(name) != given.get(name):
-            raise ConfigError(
-                f"params: expected {name} to be {wanted.get(name, 'absent')}, got "
-                f"{given.get(name, 'absent')}; they are another policy's, or of a "
-                "world of other sizes"
-            )
+    trees = {"params": params}
+    if reference is not None:
+        trees["reference"] = reference
+    for argument, tree in trees.items():
+        given = _shapes(tree if frozen is None else {**frozen, **tree})
+        for name in sorted({*wanted, *given}):
+            if wanted.get(name) != given.get(name):
+                raise ConfigError(
+                    f"{argument}: expected {name} to be "
+                    f"{wanted.get(name, 'absent')}, got {given.get(name, 'absent')}; "
+                    "they are another policy's, or of a world of other sizes"
+                )
 
 
 def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:

@@ -7,7 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jerp.bridge.llm_reflector import LlmReflector
+from jerp.bridge.misled import Misled
 from jerp.bridge.reflection import Operation
+from jerp.bridge.scripted import ScriptedExecutor
 from jerp.envs.house_rules import TASK_TYPES
 from jerp.envs.rule_language import sentence
 from jerp.errors import ConfigError, InputError, StorageError, TrainingError
@@ -38,6 +41,8 @@ from tests.runs.jerp.small_run import (
     run,
     written,
 )
+
+LLM = LlmReflector(ScriptedExecutor({}))
 
 
 @pytest.fixture(scope="module")
@@ -314,11 +319,47 @@ def test_another_run_in_the_same_folder_is_refused_by_field(whole, changes, word
             "num_rules: expected the policy's 2, or 0, got 3",
         ),
         ({"chunk": 0}, "chunk: expected at least 1, got 0"),
+        ({"chunk": 1.5}, r"chunk: expected a whole number, at least 1, got 1\.5"),
+        ({"iterations": 1.5}, "iterations: expected a whole number"),
+        *(
+            ({"keep": x}, f"keep: expected at least 1, or None, got {x}")
+            for x in (0, -1)
+        ),
+        ({"keep": "x"}, "keep: expected a whole number, at least 1, or None, got 'x'"),
+        ({"rules_until": -1}, "rules_until: expected at least 0, or None, got -1"),
+        ({"rules_until": "x"}, "rules_until: expected a whole number"),
+        ({"rules": RULES.config}, r"rules: expected RuleSettings, .*RuleSettings\(con"),
+        ({"rules": None}, "rules: expected RuleSettings, got None"),
+        ({"start_pool": {"heat": []}}, "start_pool: expected a PoolDocument, got {"),
+        (
+            {"start_pool": "rules.md"},
+            r"start_pool: .*got 'rules\.md'; a file is read by",
+        ),
+        ({"reflector": "contrast"}, "reflector: .* a method `reflect`, .* 'contrast'"),
+        ({"reflector": Busy}, "reflector: expected an object, got the class Busy"),
+        *(
+            ({"reflector": Busy(name)}, r"reflector\.name: expected a text of one line")
+            for name in ("", "a\nb", 5, None)
+        ),
+        (
+            {"reflector": LLM},
+            "tell: expected transcripts for the reflector 'llm script",
+        ),
+        ({"reflector": Misled(LLM, LANGUAGE)}, "tell: expected transcripts for"),
+        (
+            {"learn_rules": False, "learn_policy": False},
+            "expected one of them at least",
+        ),
+        ({"task_keys": "abcdef"}, "task_keys: expected a sequence of texts, got 'abcd"),
+        ({"task_keys": None}, "task_keys: expected a sequence of texts, got None"),
+        ({"task_key": [[1], [2, 3]]}, "task_key: expected an integer a task, got rows"),
+        ({"task_words": [1] * 12}, "task_words: expected texts, got 1"),
+        ({"reference": {"w": np.zeros(3)}}, "reference: expected decoder/.*got absent"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything(tmp_path, changes, word):
     with pytest.raises(ConfigError, match=word):
-        run(tmp_path / "run", 2, **changes)
+        run(tmp_path / "run", **{"iterations": 2, **changes})
     assert not (tmp_path / "run").exists()
 
 
