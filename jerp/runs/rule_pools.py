@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from jerp.errors import ConfigError, StorageError
+from jerp.errors import ConfigError, JerpError, StorageError
 from jerp.storage.rule_documents import PoolDocument
 from jerp.storage.rule_files import read_pool
 from jerp.storage.rule_leaks import read_digests
@@ -89,8 +89,19 @@ def check_no_run(path: Path, what: str) -> None:
         )
 
 
+def _has_rules(path: Path) -> bool:
+    """Whether a pool has any; one that cannot be read is no better than none."""
+    try:
+        return any(read_pool(path).pools.values())
+    except JerpError:
+        return False
+
+
 def _no_pool(folder: Path) -> str:
-    below = sorted(found.parent for found in folder.rglob(POOL))
+    below = sorted(
+        (found.parent for found in folder.rglob(POOL)),
+        key=lambda one: (not _has_rules(one / POOL), one),
+    )
     if not below:
         return (
             f"{folder}: expected a folder with {POOL}, of a run that learns rules, "

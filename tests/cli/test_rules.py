@@ -188,6 +188,17 @@ def test_a_mistake_is_one_line_and_changes_nothing(
     assert files_below(tmp_path) == before
 
 
+def test_pools_with_rules_are_named_before_those_without(tmp_path, capsys):
+    """And before those that cannot be read."""
+    for name, document in {"a": PoolDocument({"k": ()}), "c": DOCUMENT}.items():
+        (tmp_path / name).mkdir()
+        write_pool(tmp_path / name / "pool.json", document)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "pool.json").write_text("{")
+    names = ", ".join(str(tmp_path / name) for name in "cab")
+    assert said(capsys, "show", tmp_path, status=2).endswith(f"name one of {names}\n")
+
+
 def files_below(folder):
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path: path.read_bytes() for path in found}

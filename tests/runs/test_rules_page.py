@@ -8,6 +8,9 @@ from typing import get_args
 
 import pytest
 
+from experiments.joint_rules.config import ARMS
+from experiments.joint_rules.places import place_named
+from experiments.joint_rules.training import check_start
 from jerp import cli
 from jerp.rules.edits import EditOp
 from jerp.storage.rule_documents import pool_hash
@@ -21,7 +24,7 @@ from tests.pages import run_program
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
 POOL, LEDGER = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
 [COMMANDS] = re.findall(r"```bash\n(.+?)```", PAGE, re.DOTALL)
-[MARKDOWN] = re.findall(r"```markdown\n(.+?)```", PAGE, re.DOTALL)
+MARKDOWN, WORDS = re.findall(r"```markdown\n(.+?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture
@@ -65,6 +68,23 @@ def test_the_markdown_of_the_page_can_be_read():
     document = pool_from_markdown(MARKDOWN)
     assert [len(rules) for rules in document.pools.values()] == [2, 0]
     assert document.pools["put hot"][0].uses == 5
+
+
+def test_the_rules_for_a_house_can_be_begun_with():
+    document = pool_from_markdown(WORDS)
+    assert len(document.pools) == 2
+    check_start(Path("rules.md"), document, place_named("house"), ARMS.values())
+
+
+@pytest.mark.parametrize("world", ["house", "shop"])
+def test_the_words_of_rules_are_those_of_the_worlds(world):
+    place = place_named(world)
+    language, header = place.env.language, f"situation in the {world} | move in the "
+    for number, words in enumerate((language.situations, language.moves), 1):
+        cells = column(f"{header}{world}", number)
+        assert tuple(filter(None, cells)) == words[1:]
+    types = PAGE.partition(f"Of the {world}, whose types are ")[2].partition(":")[0]
+    assert tuple(re.findall("`(.+?)`", types)) == place.types
 
 
 def column(header, number=1):
