@@ -9,6 +9,7 @@ can be taken out.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jerp.errors import InputError
+from jerp.errors import InputError, StorageError
 from jerp.storage.atomic import read_bytes, write_bytes
 from jerp.storage.rule_documents import PoolDocument
 from jerp.storage.rule_fields import check_sources
@@ -31,6 +32,9 @@ __all__ = [
     "without_leaks",
     "write_digests",
 ]
+
+
+_WORD = re.compile(r"[0-9A-Za-z]{1,100}")
 
 
 @dataclass(frozen=True)
@@ -142,16 +146,20 @@ def read_digests(path: Path) -> frozenset[str]:
       path: of the file.
 
     Raises:
-      StorageError: there is no such file.
-      InputError: a line that is no digest, with its number.
+      StorageError: there is no such file, or a line is no digest: of other characters
+        than letters and digits, or of another length than the first, as one that was
+        cut off.
     """
     lines = read_bytes(path).decode("utf-8", "replace").splitlines()
-    for number, line in enumerate(lines):
-        try:
-            check_sources([line.strip()] if line.strip() else [])
-        except InputError as error:
-            raise InputError(f"{path}: line {number + 1}: {error}") from error
-    return frozenset(line.strip() for line in lines if line.strip())
+    found = [(i, line.strip()) for i, line in enumerate(lines, 1) if line.strip()]
+    for number, line in found:
+        if not _WORD.fullmatch(line) or len(line) != len(found[0][1]):
+            raise StorageError(
+                f"{path}: line {number}: expected the digest of a task, letters and "
+                f"digits, all of one length, got {line!r:.80}; write the file again, "
+                "with jerp.storage.rule_leaks.write_digests"
+            )
+    return frozenset(line for _, line in found)
 
 
 def _digest(leaves: list[tuple[str, np.ndarray]], row: int) -> str:

@@ -9,6 +9,7 @@ missing.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -34,6 +35,7 @@ __all__ = [
     "RuleScores",
     "histories",
     "read_ledger",
+    "rows_before",
     "start_rows",
 ]
 
@@ -51,6 +53,7 @@ class RuleLedger:
       first: the next step to be written; rows from it on, of a session that went
         further than its checkpoint, are taken back.
       num_rows: how many rows there were at the checkpoint; None if nobody knows.
+      digest: of those rows; None if nobody knows.
 
     Attributes:
       histories: of all rows, those just written too.
@@ -60,24 +63,32 @@ class RuleLedger:
         there were at the checkpoint.
     """
 
-    def __init__(self, path: Path, *, first: int = 0, num_rows: int | None = None):
+    def __init__(
+        self,
+        path: Path,
+        *,
+        first: int = 0,
+        num_rows: int | None = None,
+        digest: str | None = None,
+    ):
         self.path = path
         make_folder(path.parent)
-        kept = [row for row in read_ledger(path) if row.step < first]
-        if num_rows is not None and len(kept) != num_rows:
-            raise StorageError(
-                f"{path}: expected the {num_rows} rows before the checkpoint, got "
-                f"{len(kept)}; remove the newest checkpoints to go on from an earlier "
-                "one, or the run folder to begin anew"
-            )
+        kept = rows_before(path, first, num_rows=num_rows, digest=digest)
         self.histories = histories(kept)
         self._num_rows, self._step = len(kept), kept[-1].step if kept else 0
-        write_bytes(path, b"".join(map(_line, range(len(kept)), kept)))
+        lines = _lines(kept)
+        self._digest = hashlib.sha256(lines)
+        write_bytes(path, lines)
 
     @property
     def num_rows(self) -> int:
         """Rows so far, for the checkpoint to note."""
         return self._num_rows
+
+    @property
+    def digest(self) -> str:
+        """Of the rows so far, for the checkpoint to note."""
+        return self._digest.hexdigest()
 
     def write(self, rows: Iterable[LedgerRow]) -> None:
         """Appends rows, all or none of them.
@@ -95,7 +106,9 @@ class RuleLedger:
                 raise InputError(f"step: expected {step} or later, got {row.step}")
             step = row.step
         numbers = range(self._num_rows, self._num_rows + len(rows))
-        self._append(b"".join(map(_line, numbers, rows)))
+        lines = b"".join(map(_line, numbers, rows))
+        self._append(lines)
+        self._digest.update(lines)
         self._num_rows, self._step = numbers.stop, step
         for row in rows:
             self.histories.add(row)
@@ -145,6 +158,33 @@ def read_ledger(path: Path | str) -> tuple[LedgerRow, ...]:
     return tuple(rows)
 
 
+def rows_before(
+    path: Path, step: int, *, num_rows: int | None = None, digest: str | None = None
+) -> tuple[LedgerRow, ...]:
+    """The rows of earlier steps, those that a checkpoint knows.
+
+    Args:
+      path: of the file.
+      step: of the checkpoint.
+      num_rows: how many there were; None if nobody knows.
+      digest: of them, see `RuleLedger`; None if nobody knows.
+
+    Raises:
+      StorageError: there are others, or the file is damaged.
+    """
+    kept = tuple(row for row in read_ledger(path) if row.step < step)
+    wrong = num_rows is not None and len(kept) != num_rows
+    changed = digest is not None and hashlib.sha256(_lines(kept)).hexdigest() != digest
+    if wrong or changed:
+        raise StorageError(
+            f"{path}: expected the {num_rows} rows before the checkpoint, got "
+            f"{len(kept)}{'' if wrong else ', some of them changed'}; bring the file "
+            "back, remove the newest checkpoints to go on from an earlier one, or the "
+            "run folder to begin anew"
+        )
+    return kept
+
+
 def start_rows(
     document: PoolDocument, book: RuleBook, *, step: int = 0
 ) -> Sequence[RuleEdit]:
@@ -168,6 +208,10 @@ def start_rows(
         for key, rules in document.pools.items()
         for rule in rules
     ]
+
+
+def _lines(rows: Sequence[LedgerRow]) -> bytes:
+    return b"".join(map(_line, range(len(rows)), rows))
 
 
 def _line(number: int, row: LedgerRow) -> bytes:

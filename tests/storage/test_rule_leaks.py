@@ -86,8 +86,11 @@ def test_digests_are_kept_in_a_file(tmp_path):
     assert read_digests(path) == {"a", "b"}
     path.write_text("a\r\n\n b \n")
     assert read_digests(path) == {"a", "b"}
-    path.write_bytes(b"a\nnot one\n")
-    with pytest.raises(InputError, match=r"evaluated\.txt: line 2: sources: expected"):
-        read_digests(path)
+    for line in ("not one", "!", "ab", "\N{LATIN SMALL LETTER E WITH ACUTE}"):
+        path.write_text(f"a\n\n{line}\n", encoding="utf-8")
+        with pytest.raises(StorageError, match=r"evaluated\.txt: line 3: expected the"):
+            read_digests(path)
+    path.write_bytes(b"")
+    assert read_digests(path) == frozenset()
     with pytest.raises(StorageError, match="no such file"):
         read_digests(tmp_path / "none.txt")

@@ -17,6 +17,7 @@ from jerp.storage.rule_ledger import (
     RuleScores,
     histories,
     read_ledger,
+    rows_before,
     start_rows,
 )
 
@@ -102,12 +103,36 @@ def test_a_torn_last_line_is_left_out_and_overwritten(path):
 
 def test_rows_that_are_missing_before_the_checkpoint_are_noticed(path):
     written(path, ROWS[:3])
-    with pytest.raises(StorageError, match=r"expected the 4 rows .*, got 3; remove"):
+    with pytest.raises(StorageError, match=r"expected the 4 rows .*, got 3; bring"):
         RuleLedger(path, first=2, num_rows=4)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + lines[2])
     with pytest.raises(StorageError, match=r"line 2 is no row .*expected row 1"):
         read_ledger(path)
+
+
+def test_rows_that_were_changed_before_the_checkpoint_are_noticed(path):
+    """By a digest that grows as the file does, and is the same when it is read."""
+    ledger = written(path, ROWS[:4])
+    known = {"num_rows": 4, "digest": ledger.digest}
+    ledger.write(ROWS[4:])
+    assert ledger.digest != known["digest"]
+    assert RuleLedger(path, first=4).digest == ledger.digest
+    assert rows_before(path, 2, **known) == ROWS[:4]
+    text = path.read_text()
+    for change in (("a.", "A."), ('["t0"]', "[]")):
+        path.write_text(text.replace(*change, 1))
+        for read in (lambda: rows_before(path, 2, **known), lambda: again(path, known)):
+            with pytest.raises(
+                StorageError, match="got 4, some of them changed; bring"
+            ):
+                read()
+    path.write_text(text)
+    assert again(path, known).digest == known["digest"]
+
+
+def again(path, known):
+    return RuleLedger(path, first=2, **known)
 
 
 @pytest.mark.parametrize(

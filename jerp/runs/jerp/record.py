@@ -28,7 +28,7 @@ from jerp.runs.jerp.references import References
 from jerp.storage.checkpoints import Checkpoints
 from jerp.storage.rule_documents import PoolDocument, pool_document, pool_hash
 from jerp.storage.rule_files import read_pool, write_pool
-from jerp.storage.rule_ledger import RuleLedger, histories, read_ledger
+from jerp.storage.rule_ledger import RuleLedger, histories, rows_before
 from jerp.training.joint import JointState
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Memory",
     "PolicyAndPool",
     "check_own_pool",
+    "known_rows",
     "load_policy_and_pool",
     "recall",
     "save_checkpoint",
@@ -94,6 +95,7 @@ def save_checkpoint(
         "pool_hash": found,
         "pool_hash_before": memory.pool_hash,
         "ledger_rows": ledger.num_rows,
+        "ledger_digest": ledger.digest,
     }
     checkpoints.save(step, state, document)
     memory.pool_hash = found
@@ -114,6 +116,15 @@ def recall(
     memory.references.take(document["references"])
     memory.pool_hash = document["pool_hash"]
     memory.retired = {key: {*texts} for key, texts in document["retired"].items()}
+
+
+def known_rows(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a checkpoint's document knows of the ledger, see `rows_before`."""
+    return {
+        "num_rows": document["ledger_rows"],
+        # None of checkpoints that were written before there was one.
+        "digest": document.get("ledger_digest"),
+    }
 
 
 def check_own_pool(
@@ -179,7 +190,8 @@ def load_policy_and_pool(folder: Path | str, step: int | None = None) -> PolicyA
       step: of a checkpoint; the newest without one.
 
     Raises:
-      StorageError: there is no checkpoint, or its pool is not the policy's.
+      StorageError: there is no checkpoint, its pool is not the policy's, or the ledger,
+        which has the sources of rules, is another than it was.
     """
     folder = Path(folder)
     if not (folder / CHECKPOINTS).is_dir():
@@ -194,7 +206,8 @@ def load_policy_and_pool(folder: Path | str, step: int | None = None) -> PolicyA
     number = int(newest if step is None and newest is not None else step or 0)
     pool = RulePool(**state["pool"])
     book, names = RuleBook(document["texts"]), tuple(document["task_keys"])
-    known = histories(r for r in read_ledger(folder / LEDGER) if r.step < number)
+    rows = rows_before(folder / LEDGER, number, **known_rows(document))
+    known = histories(rows)
     found = pool_document(pool, book, names, known.sources, known.notes)
     # The file is that of the newest checkpoint.
     check = check_own_pool if number == newest else _check_hash

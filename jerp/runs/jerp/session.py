@@ -21,6 +21,7 @@ from jerp.runs.jerp.record import (
     POOL,
     Memory,
     check_own_pool,
+    known_rows,
     recall,
     save_checkpoint,
     the_pool,
@@ -136,7 +137,7 @@ def open_session(
     pool = pool_document(state.pool, memory.book, names)
     check_own_pool(folder, done, document, pool)
     log = MetricsLog(folder / "metrics.jsonl", first=done, mirrors=mirrors)
-    ledger = RuleLedger(folder / LEDGER, first=done, num_rows=document["ledger_rows"])
+    ledger = RuleLedger(folder / LEDGER, first=done, **known_rows(document))
     if not done and (rows := start_rows(start, memory.book)):
         ledger.write(rows)
     session = Session(learner, checkpoints, log, ledger, memory, state, done)

@@ -1,6 +1,7 @@
 """A policy and its pool: what belongs together is loaded, anything else refused."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -90,11 +91,37 @@ def test_a_checkpoint_whose_texts_were_changed_is_refused(copied):
         load_policy_and_pool(copied)
 
 
-def test_a_ledger_that_lost_rows_is_refused(copied):
-    lines = (copied / "rules.jsonl").read_bytes().splitlines(keepends=True)
-    (copied / "rules.jsonl").write_bytes(b"".join(lines[:-1]))
-    with pytest.raises(StorageError, match=r"expected the \d+ rows before the check"):
-        run(copied, 4)
+@pytest.mark.parametrize("change", ["cut", "blank", "gone"])
+def test_another_ledger_is_refused(copied, change):
+    """It says from which tasks rules were learned: without it there are no leaks."""
+    path = copied / "rules.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    earlier = load_policy_and_pool(copied, 1).document
+    if change == "cut":
+        path.write_bytes(b"".join(lines[:-1]))
+    elif change == "blank":
+        last = max(i for i, line in enumerate(lines) if b"source_tasks" in line)
+        sources = rb'"source_tasks": \[[^]]+\]'
+        lines[last] = re.sub(sources, b'"source_tasks": []', lines[last])
+        path.write_bytes(b"".join(lines))
+    else:
+        path.unlink()
+    for use in (load_policy_and_pool, lambda folder: run(folder, 4)):
+        with pytest.raises(
+            StorageError, match=r"expected the \d+ rows before the chec"
+        ):
+            use(copied)
+    if change != "gone":
+        assert load_policy_and_pool(copied, 1).document == earlier
+
+
+def test_a_checkpoint_without_a_digest_of_its_ledger_is_read(copied):
+    """As those are that were written before there was one."""
+    path = copied / "checkpoints" / "2" / "document" / "metadata"
+    document = json.loads(path.read_text())
+    del document["ledger_digest"]
+    path.write_text(json.dumps(document))
+    assert load_policy_and_pool(copied).step == 2
 
 
 def test_a_folder_without_a_run_says_so(tmp_path):
