@@ -12,14 +12,17 @@ from experiments.joint_rules.figures import probable
 from experiments.joint_rules.tables import (
     PAPER,
     along_rows,
+    cell,
     following_rows,
     label,
     main_header,
     main_rows,
     removal_rows,
     rule_rows,
+    types_header,
+    untold_rows,
 )
-from jerp.runs.cells import interval, markdown_table, number
+from jerp.runs.cells import markdown_table, number
 
 __all__ = ["directions", "document", "stand_ins", "terminal_table"]
 
@@ -33,7 +36,8 @@ def terminal_table(results: Numbers, world: str) -> Table:
     """Success on seen tasks, in 80 columns; the report has the rest."""
     found = results["worlds"][world]
     table = Table(
-        title=f"{SMOKE}\n" * results["smoke"] + _title(results, world),
+        title=f"{SMOKE}\n" * results["smoke"]
+        + f"{_title(results, world)}; untold: seen tasks, its rules not in the prompt",
         title_justify="left",
         box=None,
         padding=(0, 1, 0, 0),
@@ -42,17 +46,17 @@ def terminal_table(results: Numbers, world: str) -> Table:
     for column in ("seen", "- GRPO", "untold", "unseen"):
         table.add_column(column, no_wrap=True)
     base = found["base"]
-    whole = [interval(base[s]["without"]["all"], digits=2) for s in ("seen", "unseen")]
+    whole = [cell(base[s]["without"]["all"]) for s in ("seen", "unseen")]
     table.add_row("base", whole[0], "", "", whole[1])
     for arm, numbers in found["arms"].items():
         seen, unseen = (numbers["splits"][s] for s in ("seen", "unseen"))
         above = seen.get("above_grpo")
         table.add_row(
             label(arm),
-            interval(seen["with"]["all"], digits=2),
-            "" if above is None else interval(above, digits=2, sign=True),
+            cell(seen["with"]["all"]),
+            "" if above is None else cell(above, sign=True),
             number(seen["without"]["all"]["point"], 2) if ARMS[arm].rules else "",
-            interval(unseen["with"]["all"], digits=2),
+            cell(unseen["with"]["all"]),
         )
     return table
 
@@ -66,14 +70,29 @@ def stand_ins() -> str:
     )
 
 
-ABSORPTION = (
-    "A rule counts as absorbed when the upper 95% bound of what its removal from the "
-    "pool costs on seen tasks is under 2 points: tried alone, and in turn, the least "
-    "needed first, for as long as all that are out cost less than that. What being "
-    "without them changes is played on unseen tasks. Rules only shows how many were "
-    "never needed: its policy learned nothing. Done untold: probability of what a rule "
-    "says, without rules in the prompt, in the situations of an oracle that errs; by "
-    "GRPO: the same situations and moves, by the policy that never saw a rule."
+RULES = (
+    "Rules: in the pools of all seeds after training. One instruction: so many are one "
+    "imperative sentence that names no single thing. Agree: they say what the oracle "
+    "mostly does, of those in whose situations it was often enough. Leaked: learned "
+    "from a task that is evaluated. First ones left: of the rules that a pool began "
+    "with."
+)
+
+REMOVAL = (
+    "With rules, untold: success on seen tasks with an arm's rules in the prompt, and "
+    "with none. A rule is absorbed when the upper 95% bound of what success on seen "
+    "tasks loses without it is under 2 points: alone, one rule out of the pool at a "
+    "time; in turn, the least needed first, for as long as all that are out lose less "
+    "than that together. Without these: what success on unseen tasks changes by once "
+    "all that are so absorbed are out. Rules only shows how many were never needed: "
+    "its policy learned nothing."
+)
+
+UNTOLD = (
+    "Probability of doing what a rule says, with no rules in the prompt, in the "
+    "situations that an oracle that errs comes to; mean over so many rules. When new: "
+    "at the last look before the rule was written. GRPO: the same situations and "
+    "moves, by the policy that never saw a rule."
 )
 
 PAPER_SAYS = {
@@ -90,10 +109,10 @@ def directions(found: Numbers) -> Iterator[str]:
         if varied is not None:
             says = PAPER_SAYS.get(arm, "nothing")
             seeds = ", ".join(number(x, 3, sign=True) for x in varied["by_seed"])
+            by_seed = f", by seed {seeds}" if len(varied["by_seed"]) > 1 else ""
             yield (
                 f"{label(arm)} - {label(ARMS[arm].varies)}: "
-                f"{interval(varied, digits=3, sign=True)}, by seed {seeds} (the paper: "
-                f"{says})."
+                f"{cell(varied, digits=3, sign=True)}{by_seed} (the paper: {says})."
             )
 
 
@@ -128,19 +147,29 @@ def _world_parts(results: Numbers, world: str) -> Iterator[str]:
     yield (
         f"{_title(results, world)}. Intervals: 95%, tasks of all seeds resampled; what "
         "policies of different seeds differ by is not in them. Starred types: what "
-        "only their rules say was never in a prompt of the cloned demonstrations."
+        "only their rules say was never in a prompt of the cloned demonstrations. "
+        "Score: what an episode comes to by the world's own count, from 0 to 1, part "
+        "of which may be had without success. - GRPO: success less that of GRPO on the "
+        "same tasks."
     )
     splits = next(iter(found["arms"].values()))["splits"]
     for split in splits:
         name = f"{split} tasks" if split != "train" else "training tasks"
         yield f"### Success on {name}, with its rules in the prompt"
-        rows = main_rows(found, split) if split != "train" else _train_rows(found)
-        yield markdown_table(main_header(found), rows)
+        yield markdown_table(main_header(found), main_rows(found, split))
+    if told := [f"- {line}" for line in directions(found)]:
+        yield "### Each comparison, seen tasks"
+        yield "\n".join(told)
     if world == "house":
+        yield "### What the paper has"
+        yield (
+            "Success in ALFWorld, percent, of a language model "
+            "(arXiv:2606.27136, Table II): another household, where directions may be "
+            "compared and numbers may not."
+        )
         yield _paper_table()
-    yield "\n".join(f"- {line}" for line in directions(found))
     yield "### Does the base follow a rule?"
-    header = [main_header(found)[0], *main_header(found)[1:-3]]
+    header = ["prompt", *types_header(found), "all"]
     yield markdown_table(header, following_rows(found, "seen"))
     yield "### Success while training, seen tasks"
     yield markdown_table(*along_rows(found))
@@ -148,16 +177,8 @@ def _world_parts(results: Numbers, world: str) -> Iterator[str]:
     yield from _rule_parts(results, world)
 
 
-def _train_rows(found: Numbers) -> Iterator[list[str]]:
-    for arm, numbers in found["arms"].items():
-        told = numbers["splits"]["train"]["with"]
-        cells = [interval(one, digits=2) for one in told["types"]]
-        yield [label(arm), *cells, interval(told["all"], digits=2), "", "", ""]
-
-
 def _paper_table() -> str:
-    header = ["the paper, ALFWorld, percent", "Pick", "Look", "Clean", "Heat", "Cool"]
-    header += ["Pick2", "all"]
+    header = ["method", "Pick", "Look", "Clean", "Heat", "Cool", "Pick2", "all"]
     rows = [[label(arm), *(f"{x:.1f}" for x in row)] for arm, row in PAPER.items()]
     return markdown_table(header, rows)
 
@@ -165,17 +186,27 @@ def _paper_table() -> str:
 def _rule_parts(results: Numbers, world: str) -> Iterator[str]:
     found = results["worlds"][world]
     yield "### The rules"
+    yield RULES
     yield markdown_table(*rule_rows(found))
     header, rows = removal_rows(found)
     # Of an instance's rules nothing of the kind is measured.
     if rows:
-        yield "### Absorption"
+        yield "### Absorption: what goes without the rules"
+        yield REMOVAL
         yield markdown_table(header, rows)
-        yield ABSORPTION
-        if probable(found):
-            figure = f"figures/{world}-absorption.png"
-            yield f"![probability of what rules say, untold]({figure})"
+        yield from _untold_parts(found, world)
         yield from _pools(results, world)
+
+
+def _untold_parts(found: Numbers, world: str) -> Iterator[str]:
+    header, rows = untold_rows(found)
+    if rows:
+        yield "### Absorption: what is done untold"
+        yield UNTOLD
+        yield markdown_table(header, rows)
+    if probable(found):
+        figure = f"figures/{world}-absorption.png"
+        yield f"![probability of what rules say, untold]({figure})"
 
 
 def _pools(results: Numbers, world: str) -> Iterator[str]:

@@ -11,12 +11,16 @@ from jerp.runs.cells import interval, number
 __all__ = [
     "PAPER",
     "along_rows",
+    "cell",
     "following_rows",
     "label",
     "main_header",
     "main_rows",
+    "num_seeds",
     "removal_rows",
     "rule_rows",
+    "types_header",
+    "untold_rows",
 ]
 
 PAPER = {
@@ -34,32 +38,54 @@ def label(arm: str) -> str:
     return ARMS[arm].label
 
 
+def cell(
+    value: Mapping[str, float | None], *, digits: int = 2, sign: bool = False
+) -> str:
+    """`point [low, high]`, without what nobody has: of one task there are no limits."""
+    if value["point"] is None or value["low"] is None:
+        return number(value["point"], digits, sign=sign)
+    return interval(value, digits=digits, sign=sign)
+
+
+def types_header(found: Numbers) -> list[str]:
+    """The types, those whose own rules were in no demonstration with a star."""
+    return [f"{kind}*" if kind in found["held"] else kind for kind in found["types"]]
+
+
+def num_seeds(found: Numbers) -> int:
+    """Seeds of a world's numbers."""
+    return len(found["base"]["seen"]["without"]["by_seed"])
+
+
 def main_header(found: Numbers) -> list[str]:
     """The columns of the paper's Table II, and what is above GRPO."""
-    starred = [f"{kind}*" if kind in found["held"] else kind for kind in found["types"]]
-    return ["method", *starred, "all", "- GRPO", "score", "by seed"]
+    header = ["method", *types_header(found), "all", "- GRPO", "score"]
+    return header + ["by seed"] * (num_seeds(found) > 1)
 
 
 def main_rows(found: Numbers, split: str) -> Iterator[list[str]]:
     """Success of the base and of every arm, with its rules in the prompt."""
-    base = found["base"][split]["without"]
-    yield ["base", *_points(base), interval(base["all"], digits=2), "", "", ""]
+    seeds = num_seeds(found) > 1
+    if split in found["base"]:
+        base = found["base"][split]["without"]
+        blank = ["", ""] + [""] * seeds
+        yield ["base", *_points(base), cell(base["all"]), *blank]
     for arm, numbers in found["arms"].items():
         part = numbers["splits"][split]
-        told = part["with"]
-        above = part.get("above_grpo")
+        told, above = part["with"], part.get("above_grpo")
+        by_seed = " ".join(number(x, 2) for x in told["by_seed"])
         yield [
             label(arm),
             *_points(told),
-            interval(told["all"], digits=2),
-            "" if above is None else interval(above, digits=2, sign=True),
+            cell(told["all"]),
+            "" if above is None else cell(above, sign=True),
             number(part["score"]["point"], 2),
-            " ".join(number(x, 2) for x in told["by_seed"]),
+            *[by_seed] * seeds,
         ]
 
 
 def _points(told: Numbers) -> list[str]:
-    return [interval(one, digits=2) for one in told["types"]]
+    return [cell(one) for one in told["types"]]
 
 
 def following_rows(found: Numbers, split: str) -> Iterator[list[str]]:
@@ -67,7 +93,7 @@ def following_rows(found: Numbers, split: str) -> Iterator[list[str]]:
     names = {"without": "no rules", "right": "right rules", "wrong": "wrong rules"}
     for told, name in names.items():
         part = found["base"][split][told]
-        yield [name, *_points(part), interval(part["all"], digits=2)]
+        yield [name, *_points(part), cell(part["all"])]
 
 
 def along_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
@@ -87,8 +113,7 @@ def along_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
 
 def rule_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
     """What the rules of every arm are, all seeds together."""
-    header = ["arm", "active rules", "one imperative sentence", "agree with the oracle"]
-    header += ["learned from evaluated tasks", "of rules there at first, left"]
+    header = ["arm", "rules", "one instruction", "agree", "leaked", "first ones left"]
     rows = []
     for arm, numbers in found["arms"].items():
         rules = numbers.get("rules")
@@ -110,39 +135,58 @@ def rule_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
 
 
 def removal_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
-    """How far policies have made their rules their own."""
-    header = ["arm", "with rules", "without", "difference", "rules tried"]
-    header += ["absorbed", "without all of these", "retired in turn"]
-    header += ["without all of those", "done untold: when new", "in the end"]
-    header += ["by GRPO, in the end"]
+    """How far policies do without their rules, all of them or some."""
+    header = ["arm", "with rules", "untold", "difference", "rules tried"]
+    header += ["absorbed alone", "without these", "absorbed in turn", "without these"]
     rows = []
-    for arm, numbers in found["arms"].items():
-        rules, seen = numbers.get("rules"), numbers["splits"]["seen"]
-        if rules is None or "following" not in rules:
-            continue
-        removal, following = rules.get("removal", {}), rules["following"]
-        untaught = following.get("untaught")
+    for arm, rules in _measured(found):
+        seen, removal = found["arms"][arm]["splits"]["seen"], rules.get("removal", {})
         rows.append(
             [
                 label(arm),
                 number(seen["with"]["all"]["point"], 2),
                 number(seen["without"]["all"]["point"], 2),
-                interval(seen["rules_add"], digits=2, sign=True),
+                cell(seen["rules_add"], sign=True),
                 str(removal.get("rules", 0)),
                 str(removal.get("absorbed", 0)),
                 _change(removal.get("retiring_changes")),
                 str(removal.get("in_turn", 0)),
                 _change(removal.get("retiring_in_turn_changes")),
-                number(following.get("at_birth"), 2),
-                number(following.get("now"), 2),
+            ]
+        )
+    return header, rows
+
+
+def untold_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
+    """How probable what rules say is without them, of arms that have such rules."""
+    header = ["arm", "rules", "when new", "in the end", "GRPO, in the end"]
+    rows = []
+    for arm, rules in _measured(found):
+        following = rules["following"]
+        if not following["rules"]:
+            continue
+        untaught = following["untaught"]
+        rows.append(
+            [
+                label(arm),
+                str(following["rules"]),
+                number(following["at_birth"], 2),
+                number(following["now"], 2),
                 "-" if untaught is None else number(untaught[-1], 2),
             ]
         )
     return header, rows
 
 
+def _measured(found: Numbers) -> Iterator[tuple[str, Numbers]]:
+    """Arms of whose rules it is known how far they are needed."""
+    for arm, numbers in found["arms"].items():
+        if "following" in numbers.get("rules", {}):
+            yield arm, numbers["rules"]
+
+
 def _change(changes: Numbers | None) -> str:
-    return "-" if changes is None else interval(changes, digits=3, sign=True)
+    return "-" if changes is None else cell(changes, digits=3, sign=True)
 
 
 def _share(part: int, of: int) -> str:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,12 @@ from experiments.joint_rules.config import ARMS, SIZES, JerpConfig
 from experiments.joint_rules.figures import write_figures
 from experiments.joint_rules.places import NUM_RULES, place_named
 from experiments.joint_rules.report import SMOKE, document
-from experiments.joint_rules.tables import along_rows, removal_rows, rule_rows
+from experiments.joint_rules.tables import (
+    along_rows,
+    removal_rows,
+    rule_rows,
+    untold_rows,
+)
 from jerp.envs.rule_language import sentence
 from jerp.errors import ConfigError, StorageError
 from jerp.storage.checkpoints import Checkpoints
@@ -225,10 +231,10 @@ def test_absorption(done):
     rows = removal_rows(house)[1]
     assert rows[1][:3] == ["JERP", ".75", ".25"]
     assert rows[1][4:6] == ["4", "2"] and rows[1][7] == "2"
-    # Without a rule every arm here is alike.
-    assert rows[1][9:] == [".50", ".75", ".75"]
     assert rows[1][6].startswith("-.250 [-.3") and rows[1][8].startswith("-.125 [")
-    assert rows[0][4:] == ["0", "0", "-", "0", *"----"]
+    assert rows[0][4:] == ["0", "0", "-", "0", "-"]
+    # Without a rule every arm here is alike.
+    assert untold_rows(house)[1] == [["JERP", "3", ".50", ".75", ".75"]]
 
 
 def test_curves(done):
@@ -268,6 +274,50 @@ def test_report_figures_and_table_are_written(done):
     assert (config.folder / "report.html").stat().st_size > 10_000
     figures = {path.name for path in (config.folder / "figures").iterdir()}
     assert figures == {"house-curves.png", "house-absorption.png"}
+
+
+def test_the_report_explains_before_it_shows(done):
+    """Every word of a table's head that is no common one."""
+    report = (done[0].folder / "report.md").read_text()
+    for word, header in {
+        "Score: ": "| score | by seed |",
+        "Agree: ": "| agree |",
+        "untold: success": "| untold |",
+        "Without these: ": "| without these |",
+        "When new: ": "| when new |",
+    }.items():
+        assert report.index(word) < report.index(header)
+    heads = re.findall(r"^\|.+\|\n(?=\| ---)", report, re.MULTILINE)
+    assert max(head.count("|") - 1 for head in heads) <= 11
+    paper = report.index("### What the paper has")
+    assert paper < report.index("| 57.8 |") < report.index("### Does the base")
+    assert "untold: seen tasks, its rules not in the prompt" in " ".join(
+        done[2].split()
+    )
+
+
+def test_one_seed_has_no_numbers_by_seed_and_nobody_has_a_dash_in_brackets(done):
+    results = json.loads(json.dumps(done[1]))
+    one = _one_seed(results)
+    house = one["worlds"]["house"]
+    house["base"]["seen"]["right"]["types"][0] = dict.fromkeys(("point", "low", "high"))
+    lonely = {"point": 1.0, "low": None, "high": None}
+    house["arms"]["grpo"]["splits"]["seen"]["with"]["types"][0] = lonely
+    report = document(one)
+    assert "by seed" not in report and "[-, -]" not in report
+    assert "| right rules | - | " in report and "| GRPO | 1.00 | " in report
+
+
+def _one_seed(numbers):
+    """Numbers of the first seed where there are some by seed."""
+    if isinstance(numbers, list):
+        return [_one_seed(one) for one in numbers]
+    if not isinstance(numbers, dict):
+        return numbers
+    return {
+        name: one[:1] if name == "by_seed" else _one_seed(one)
+        for name, one in numbers.items()
+    }
 
 
 def test_the_table_of_the_terminal_has_room_for_every_arm(done):
