@@ -40,6 +40,7 @@ from jerp.runs.jerp.settings import (
     check_reader,
     check_reflector,
 )
+from jerp.runs.jerp.warnings import reflection_warnings
 from jerp.runs.policy.checks import begun, check_numbers, check_params, check_tasks
 from jerp.runs.policy.description import described, params_digest, run_description
 from jerp.runs.policy.groups import Play, PolicyTask
@@ -64,7 +65,7 @@ class Trained(NamedTuple):
       state: policy and pool.
       book: the texts of the pool's ids.
       document: the pool as a document, with the sources of its rules.
-      warnings: about the run, such as of a collapse.
+      warnings: about the run, such as of a collapse, or that nobody reflected.
     """
 
     state: JointState
@@ -222,6 +223,8 @@ def train_jerp(
             on_progress(size)
     rows = read_metrics(session.log.path)
     warnings = collapse_warnings(rows, num_actions=task.env.num_actions)
+    revised = [row for row in rows if learns.rules_at(row["step"])]
+    warnings += reflection_warnings(revised, num_groups=task.config.num_groups)
     return Trained(session.state, session.memory.book, session.document, warnings)
 
 

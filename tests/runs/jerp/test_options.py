@@ -1,16 +1,20 @@
 """What can be chosen in a joint run, and that it changes something."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import numpy as np
 import pytest
 
+from jerp.bridge.llm_reflector import LlmReflector
+from jerp.bridge.scripted import ScriptedExecutor
 from jerp.envs.rule_language import sentence
 from jerp.errors import ConfigError
 from jerp.rules.selection import leave_out
 from jerp.runs.jerp import learner
 from jerp.runs.jerp.iteration import Plan, shown_rules_of
+from jerp.runs.jerp.warnings import reflection_warnings
 from jerp.runs.policy.iterations import stream_of
 from jerp.storage.metrics import read_metrics
 from jerp.storage.rule_documents import PoolDocument, PoolRule
@@ -147,3 +151,33 @@ def test_a_policy_that_reads_rules_does_without(tmp_path):
     )
     assert [row["success"] for row in one] == [row["success"] for row in other]
     assert one[-1]["rules"] == 0
+
+
+def test_a_run_in_which_nobody_reflects_says_so(tmp_path):
+    """Of all iterations in which rules are learned, and of no other."""
+    server = ScriptedExecutor({}, failures=dict.fromkeys(range(100), "error"))
+    settings = {"tell": lambda data, _: ["Then."] * len(data.outcome)}
+    settings |= {"reflector": LlmReflector(server), "rules_until": 1}
+    [warning] = run(tmp_path / "failed", 2, **settings).warnings
+    assert warning.startswith(
+        "nobody reflected in the last 1 iterations: 4 reflections"
+    )
+    settings |= {"tell": lambda data, _: [""] * len(data.outcome)}
+    [warning] = run(tmp_path / "silent", 1, **settings).warnings
+    assert "0 reflections failed, and 4 had no transcript" in warning
+    assert run(tmp_path / "fine", 1).warnings == []
+
+
+def test_one_answer_in_the_last_iterations_is_enough():
+    lost = {"lost_groups": 4.0}
+    failed = {
+        "lost_groups": 1.0,
+        "rejected_infrastructure": 2.0,
+        "rejected_no_text": 1.0,
+    }
+    answered = {**failed, "rejected_no_text": 0.0}
+    said = partial(reflection_warnings, num_groups=4)
+    assert said([]) == said([lost] * 30) == []
+    assert said([answered] + [failed] * 19) == [] and said([failed] * 19 + [lost])
+    [warning] = said([answered] + [failed] * 20)
+    assert "last 20 iterations: 40 reflections failed, and 20 had no" in warning
