@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from jerp.errors import StorageError
@@ -34,7 +35,9 @@ def write_bytes(path: Path, data: bytes) -> None:
     except OSError as error:
         raise StorageError(_write_message(path, error)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        # A disk that cannot be written refuses this too, of what is not there.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -2,6 +2,7 @@ import errno
 import os
 import resource
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,20 @@ def test_a_failed_write_leaves_what_was_there(
         write_bytes(path, b"new")
     assert path.read_bytes() == b"old"
     assert temporaries(tmp_path) == []
+
+
+def test_a_disk_that_refuses_all_is_named_by_the_file_and_no_other(
+    tmp_path, monkeypatch
+):
+    """A read-only one also refuses to remove what is not there."""
+
+    def unlink(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    fail_with(monkeypatch, "replace", errno.EROFS)
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with pytest.raises(StorageError, match=r"^\S+/a: cannot be written \(Read-only"):
+        write_bytes(tmp_path / "a", b"new")
 
 
 def test_a_real_limit_on_the_size_of_files_is_reported_as_a_full_disk(tmp_path):
