@@ -13,7 +13,7 @@ from jerp.errors import ConfigError, InputError, JerpError, StorageError
 from jerp.runs.rule_pools import check_no_run
 from jerp.storage.atomic import read_bytes, write_bytes
 from jerp.storage.rule_documents import PoolDocument
-from jerp.storage.rule_files import SUFFIXES, read_pool, write_pool
+from jerp.storage.rule_files import SUFFIXES, read_file, read_pool, write_pool
 from jerp.storage.rule_markdown import pool_to_markdown
 
 __all__ = ["Edited", "edit_pool"]
@@ -48,7 +48,7 @@ def edit_pool(path: Path, editor: str) -> Edited | None:
     check_no_run(path, "edit")
     if path.suffix not in SUFFIXES:
         raise ConfigError(f"{path}: expected a file that ends with .json or .md")
-    before = read_bytes(path)
+    before = read_file(path)
     text = before
     if path.suffix == ".json":
         text = (HELP + pool_to_markdown(read_pool(path))).encode()
@@ -56,6 +56,11 @@ def edit_pool(path: Path, editor: str) -> Edited | None:
     copy = folder / f"{path.stem}.md"
     write_bytes(copy, text)
     _run(editor, copy, text)
+    if not copy.is_file():
+        shutil.rmtree(folder)
+        raise StorageError(
+            f"--editor: {editor!r} left no file behind; the pool is as it was"
+        )
     if read_bytes(copy) == text:
         shutil.rmtree(folder)
         return None

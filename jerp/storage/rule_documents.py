@@ -226,8 +226,7 @@ def check_new(text: str, texts: set[str], key: str) -> None:
 
 def check_version(version: object) -> None:
     """Raises `StorageError` for a version that this program does not read."""
-    if version != POOL_VERSION or isinstance(version, bool):
-        raise StorageError(
-            f"version: expected {POOL_VERSION}, got {version!r}; a newer jerp may have "
-            "written it"
-        )
+    if type(version) is not int or version != POOL_VERSION:
+        newer = type(version) is int and version > POOL_VERSION
+        hint = "; a newer jerp may have written it" if newer else ""
+        raise StorageError(f"version: expected {POOL_VERSION}, got {version!r}{hint}")

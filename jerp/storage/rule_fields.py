@@ -90,6 +90,11 @@ def check_score(value: Any) -> float:
         found = np.float32(np.inf)
     if not np.isfinite(found):
         raise InputError(f"score: expected a finite number of float32, got {value!r}")
+    if value and not found:
+        raise InputError(
+            f"score: expected 0 or a number of float32, got {value!r}, which would "
+            "become 0"
+        )
     return float(str(found)) + 0.0  # no -0.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from jerp.errors import ConfigError, InputError, StorageError
@@ -10,11 +11,14 @@ from jerp.storage.rule_documents import PoolDocument, check_capacity
 from jerp.storage.rule_json import pool_from_json, pool_to_json
 from jerp.storage.rule_markdown import pool_from_markdown, pool_to_markdown
 
-__all__ = ["SUFFIXES", "pool_text", "read_pool", "write_pool"]
+__all__ = ["SUFFIXES", "pool_text", "read_file", "read_pool", "write_pool"]
 
 READERS = {".json": pool_from_json, ".md": pool_from_markdown}
 WRITERS = {".json": pool_to_json, ".md": pool_to_markdown}
 SUFFIXES = tuple(READERS)
+
+MAX_BYTES = 64 << 20
+"""Of a file that is read: some hundred thousand rules."""
 
 
 def read_pool(path: Path | str, *, capacity: int | None = None) -> PoolDocument:
@@ -25,13 +29,14 @@ def read_pool(path: Path | str, *, capacity: int | None = None) -> PoolDocument:
       capacity: more rules of a task key are refused; None for any number.
 
     Raises:
-      InputError: the file, the line, what was expected and what came.
+      InputError: the file, the line, what was expected and what came; or it is no
+        regular file, or too large.
       StorageError: there is no such file, or it is of another version.
       ConfigError: another ending.
     """
     path = Path(path)
     read = READERS[_suffix(path)]
-    data = read_bytes(path)
+    data = read_file(path)
     try:
         document = read(data.decode("utf-8-sig").replace("\r\n", "\n"))
         if capacity is not None:
@@ -44,6 +49,30 @@ def read_pool(path: Path | str, *, capacity: int | None = None) -> PoolDocument:
     except StorageError as error:
         raise StorageError(f"{path}: {error}") from error
     return document
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a file that can be a pool's; a pipe would never end, for one.
+
+    Raises:
+      InputError: it is no file of its own, or too large.
+      StorageError: it is missing or cannot be read.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return read_bytes(path)  # which says why
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(
+            f"{path}: expected a regular file, got a folder, a pipe or a device; name "
+            "the file of a pool"
+        )
+    if found.st_size > MAX_BYTES:
+        raise InputError(
+            f"{path}: expected a pool of at most {MAX_BYTES >> 20} MiB, got "
+            f"{found.st_size >> 20} MiB; check the path"
+        )
+    return read_bytes(path)
 
 
 def write_pool(path: Path | str, document: PoolDocument) -> None:

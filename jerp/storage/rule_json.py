@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 from collections.abc import Collection
 from typing import Any
@@ -99,14 +100,18 @@ def pool_from_json(text: str) -> PoolDocument:
 def _rule(
     content: Any, lines: dict[Place, int], place: Place, texts: set[str], key: str
 ) -> PoolRule:
-    fields = _object(content, lines, place, NEEDED, FIELDS)
+    which = f"(rule {int(place[-1]) + 1} of {key!r})"
+    try:
+        fields = _object(content, lines, place, NEEDED, FIELDS)
+    except InputError as error:
+        raise InputError(f"{error} {which}") from error.__cause__
     try:
         rule = PoolRule(**fields)
         check_new(rule.text, texts, key)
     except InputError as error:
         named = (*place, str(error).partition(":")[0])
         line = lines.get(named, lines[place])
-        raise InputError(f"line {line}: {error}") from error
+        raise InputError(f"line {line}: {error} {which}") from error
     return rule
 
 
@@ -125,8 +130,14 @@ def _object(
         )
     for name in content:
         if name not in (known or needed):
+            line = lines[(*place, name)]
+            if not difflib.get_close_matches(name, known or needed):
+                raise InputError(
+                    f"line {line}: expected the fields "
+                    f"{', '.join(known or needed)} and no others, got {name!r}"
+                )
             error: JerpError = UnknownNameError("field", name, known or needed)
-            raise InputError(f"line {lines[(*place, name)]}: {error}") from error
+            raise InputError(f"line {line}: {error}") from error
     for name in needed:
         if name not in content:
             raise InputError(

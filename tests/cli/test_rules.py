@@ -169,6 +169,10 @@ def test_a_history_runs_through_what_a_rule_was_made_of(run, capsys):
         (["edit", "pool.json", "--editor", "'"], "can be started"),
         (["edit", "pool.json", "--editor", "false"], "the pool is as it was"),
         (
+            ["edit", "pool.json", "--editor", "rm"],
+            "left no file behind; the pool is as",
+        ),
+        (
             ["shw", "pool.json"],
             "unknown command of jerp rules 'shw'; did you mean 'show'",
         ),
@@ -186,6 +190,31 @@ def test_a_mistake_is_one_line_and_changes_nothing(
     before = files_below(tmp_path)
     assert message in said(capsys, *words, status=2)
     assert files_below(tmp_path) == before
+    assert not list(tmp_path.glob("jerp-rules-*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["edit", "pipe.md", "--editor", "true"], "pipe.md: expected a regular file"),
+        (["show", "pipe.md"], "pipe.md: expected a regular file, got a folder, a pipe"),
+        (["show", "zero.json"], "zero.json: expected a regular file"),
+        (
+            ["import", "huge.json", "--out", "new.json"],
+            "at most 64 MiB, got 65 MiB; ch",
+        ),
+    ],
+)
+def test_what_is_no_file_of_a_pool_is_not_read(
+    tmp_path, monkeypatch, capsys, words, message
+):
+    """A pipe would wait for ever, and a device never end."""
+    os.mkfifo(tmp_path / "pipe.md")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    (tmp_path / "huge.json").touch()
+    os.truncate(tmp_path / "huge.json", 65 << 20)
+    monkeypatch.chdir(tmp_path)
+    assert message in said(capsys, *words, status=2)
 
 
 def test_pools_with_rules_are_named_before_those_without(tmp_path, capsys):

@@ -120,6 +120,12 @@ def broken(old, new, source=JSON):
         (broken('"jerp rules"', '"rules"'), 2, "format: expected 'jerp rules'"),
         (broken('"pools"', '"pool"'), 4, "unknown field 'pool'; did you mean 'pools'"),
         (broken(' "version": 1,\n', ""), 1, "expected the field 'version'"),
+        (
+            broken('"pools"', '"xyz"'),
+            4,
+            "expected the fields format, version, pools and no others, got 'xyz'",
+        ),
+        (broken("3.0", "1e-60"), 8, "score: expected 0 or a number of float32, got 1e"),
         (broken('"version"', '"format"'), 3, "expected 'format' once, got it again"),
         (broken('"look": []', '"look": {}'), 28, "expected a list of rules"),
         (broken('"look"', '"put  hot"'), 28, "task key: expected 'put hot' once"),
@@ -217,6 +223,29 @@ def test_a_newer_version_is_told_apart_from_a_mistake(tmp_path, name, text):
         StorageError, match=rf"{name}: version: expected 1, got 2; a new"
     ):
         read_pool(tmp_path / name)
+
+
+@pytest.mark.parametrize("version", ["1.0", "true", '"1"', "0"])
+def test_a_version_is_a_whole_number_and_no_newer_jerp_wrote_another(version):
+    with pytest.raises(StorageError, match=r"^version: expected 1, got [^;]+$"):
+        pool_from_json(broken('"version": 1', f'"version": {version}'))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "which"),
+    [
+        ("3.0", "null", "(rule 1 of 'put hot')"),
+        ("Use a <b> | *c*.", "no stop", "(rule 2 of 'put hot')"),
+        ('"note": "by hand"', '"nota": ""', "(rule 1 of 'put hot')"),
+        ('"note": "by hand"', '"x": ""', "(rule 1 of 'put hot')"),
+    ],
+)
+def test_a_mistake_in_json_of_one_line_is_named_with_its_rule(old, new, which):
+    text = " ".join(broken(old, new).split())
+    with pytest.raises(InputError) as caught:
+        pool_from_json(text)
+    assert str(caught.value).startswith("line 1: ")
+    assert str(caught.value).endswith(which), caught.value
 
 
 def test_other_files_are_told_apart(tmp_path):
