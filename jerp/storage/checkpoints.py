@@ -3,12 +3,15 @@
 A checkpoint is complete or absent, also where several processes write it together. What
 is restored equals what was saved to the bit; a checkpoint of other shapes or settings
 is refused and the field named. A JSON document may lie beside the arrays, in the same
-checkpoint: both are there, or neither.
+checkpoint: both are there, or neither. A digest of the arrays tells one that a disk has
+changed since.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -75,8 +78,11 @@ class Checkpoints:
         if step in self._manager.all_steps():
             return
         args = self._ocp.args
+        digest = _digest(state)
+        layout = {**_shapes(state), **self._config}
+        layout |= {} if digest is None else {_DIGEST: digest}
         parts = {
-            "layout": args.JsonSave({**_shapes(state), **self._config}),
+            "layout": args.JsonSave(layout),
             "state": args.StandardSave(state),
         }
         if document is not None:
@@ -102,12 +108,22 @@ class Checkpoints:
           StorageError: there is none, it is damaged, or it is of another config.
         """
         step, args = self._complete(step), self._ocp.args
+        layout = self._part(step, "layout", args.JsonRestore())
+        # None of checkpoints that were written before there was one.
+        digest = layout.pop(_DIGEST, None)
         if like is None:
             like = self._shapes_of(step)
         else:
-            layout = self._part(step, "layout", args.JsonRestore())
             self._check_layout(step, layout, _shapes(like))
-        return self._part(step, "state", args.StandardRestore(like))
+        state = self._part(step, "state", args.StandardRestore(like))
+        # Without like a float64 becomes what JAX has, which is no damage.
+        kept = _shapes(state).items() <= layout.items()
+        if kept and digest not in (None, found := _digest(state)) and found:
+            raise StorageError(
+                f"{self.folder}: checkpoint {step} is damaged: its state is another "
+                "than was saved; remove it to go on from an earlier one"
+            )
+        return state
 
     def document(self, step: int | None = None) -> dict[str, Any]:
         """The JSON document beside the state of `step`, of the newest without one.
@@ -187,6 +203,25 @@ class Checkpoints:
                     f"{there} there, {here} here; use another folder, or the same "
                     "config"
                 )
+
+
+_DIGEST = "sha256 of the state"
+"""Beside the layout; no name of a leaf or setting."""
+
+
+def _digest(tree: Any) -> str | None:
+    """Over every leaf by its path; None where this process does not have them all."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    if not all(getattr(leaf, "is_fully_addressable", True) for _, leaf in leaves):
+        return None
+    found = hashlib.sha256()
+    # By name, since what was a tuple of names is a dict where it is read without like.
+    for name, leaf in sorted(((_name(p), x) for p, x in leaves), key=itemgetter(0)):
+        keys = "key<" in str(getattr(leaf, "dtype", ""))
+        array = np.asarray(jax.random.key_data(leaf) if keys else leaf)
+        found.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return found.hexdigest()
 
 
 def _shapes(tree: Any) -> dict[str, str]:

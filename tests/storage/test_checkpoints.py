@@ -1,5 +1,6 @@
 """Checkpoints: to the bit, typed keys included; another layout is refused by name."""
 
+import json
 import os
 import subprocess
 import sys
@@ -82,6 +83,47 @@ def test_a_damaged_one_says_so(tmp_path):
             kept.restore(a_state())
 
 
+def test_a_state_that_changed_on_the_disk_is_refused(tmp_path):
+    """One byte of an array, which Orbax reads without a word."""
+    state = {"train": a_state(size=4096), "more": [jax.random.key(3), jnp.ones(2)]}
+    with Checkpoints(tmp_path / "c") as kept:
+        kept.save(1, state)
+        assert bits(kept.restore(state)) == bits(state)
+        kept.restore()
+        files = (tmp_path / "c" / "1" / "state").rglob("d/*")
+        path = max(files, key=lambda path: path.stat().st_size)
+        whole, silent = path.read_bytes(), 0
+        for place in range(0, len(whole), len(whole) // 20):
+            path.write_bytes(flipped(whole, place))
+            for like in (None, state):
+                try:
+                    # Not every byte of a file is one of an array.
+                    found = kept.restore(like)["train"]
+                    params = found["params"] if like is None else found.params
+                    assert bits(params) == bits(state["train"].params)
+                except StorageError as error:
+                    assert "checkpoint 1 is damaged" in str(error)
+                    silent += "its state is another than was saved" in str(error)
+        assert silent
+        path.write_bytes(whole)
+        assert bits(kept.restore(state)) == bits(state)
+
+
+def flipped(data, place):
+    return data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :]
+
+
+def test_one_without_a_digest_is_read(tmp_path):
+    """As those are that were written before there was one."""
+    with Checkpoints(tmp_path / "c") as kept:
+        kept.save(1, a_state())
+        path = tmp_path / "c" / "1" / "layout" / "metadata"
+        layout = json.loads(path.read_text())
+        del layout["sha256 of the state"]
+        path.write_text(json.dumps(layout))
+        assert bits(kept.restore(a_state())) == bits(a_state())
+
+
 def test_a_document_lies_beside_the_state(tmp_path):
     document = {"rules": ["When hot, open."], "score": 0.1, "by": {"a": [1, 2]}}
     with Checkpoints(tmp_path / "c") as kept:
@@ -101,7 +143,8 @@ def test_a_document_lies_beside_the_state(tmp_path):
 
 def test_a_state_is_read_without_its_like(tmp_path):
     with Checkpoints(tmp_path / "c", config={"name": "grpo"}) as kept:
-        kept.save(1, {"train": a_state(), "number": jnp.int32(3)})
+        more = {"number": jnp.int32(3), "wide": np.ones(2, np.float64)}
+        kept.save(1, {"train": a_state(), **more})
     with Checkpoints(tmp_path / "c") as kept:
         found = kept.restore()
     np.testing.assert_array_equal(found["number"], 3)
