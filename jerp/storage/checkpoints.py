@@ -59,8 +59,18 @@ class Checkpoints:
 
     @property
     def latest(self) -> int | None:
-        """Step of the newest complete checkpoint."""
-        return self._manager.latest_step()
+        """Step of the newest complete checkpoint.
+
+        Raises:
+          StorageError: a folder of a newer one has nothing in it.
+        """
+        step = self._manager.latest_step()
+        if step is not None and not (self.folder / str(step) / "state").exists():
+            raise StorageError(
+                f"{self.folder / str(step)}: expected a checkpoint, got a folder "
+                "without one; remove it to go on from an earlier one"
+            )
+        return step
 
     def save(
         self, step: int, state: Any, document: Mapping[str, Any] | None = None

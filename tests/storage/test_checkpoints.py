@@ -103,6 +103,22 @@ def test_a_state_of_other_numbers_is_refused(tmp_path):
         assert bits(kept.restore(state)) == bits(changed)
 
 
+def test_a_folder_without_a_checkpoint_in_it_is_refused(tmp_path):
+    with Checkpoints(tmp_path / "c") as kept:
+        kept.save(1, a_state())
+    (tmp_path / "c" / "99").mkdir()
+    with Checkpoints(tmp_path / "c") as kept:
+        for use in (lambda: kept.latest, kept.restore, kept.document):
+            with pytest.raises(
+                StorageError, match=r"c/99: expected .*; remove it to go"
+            ):
+                use()
+        assert bits(kept.restore(a_state(), 1)) == bits(a_state())
+    (tmp_path / "c" / "99").rmdir()
+    with Checkpoints(tmp_path / "c") as kept:
+        assert kept.latest == 1
+
+
 def test_one_without_a_digest_is_read(tmp_path):
     """As those are that were written before there was one."""
     with Checkpoints(tmp_path / "c") as kept:

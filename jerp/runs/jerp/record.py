@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jerp.errors import StorageError
+from jerp.errors import JerpError, StorageError
 from jerp.rules.book import RuleBook
 from jerp.rules.pool import RulePool
 from jerp.runs.jerp.references import References
@@ -140,12 +140,19 @@ def check_own_pool(
     """
     kept = _check_hash(folder, step, document, pool)
     path = folder / POOL
-    shown = pool_hash(read_pool(path)) if path.exists() else kept
+    try:
+        shown = pool_hash(read_pool(path)) if path.exists() else kept
+    except JerpError as error:
+        raise StorageError(
+            f"{error}; remove that file to go on with the pool of checkpoint {step}, "
+            "which is written there again"
+        ) from error
     if shown not in (kept, document["pool_hash_before"]):
         raise StorageError(
             f"{path}: expected the pool that the policy of checkpoint {step} was "
             f"trained with, {kept}, got {shown}; move the file away to go on with the "
-            "policy's own, and give yours to a new run as start_pool"
+            "policy's own, which is written there again (also if it is of a later "
+            "checkpoint, which is gone), and give yours to a new run as start_pool"
         )
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from contextlib import nullcontext as nothing
 
 import numpy as np
 import pytest
@@ -66,6 +67,25 @@ def test_the_pool_before_the_last_checkpoint_is_known_and_replaced(copied, whole
     assert load_policy_and_pool(copied).document == whole[0].document
     run(copied, 2)
     assert written(copied) == written(whole[1])
+
+
+@pytest.mark.parametrize("text", ["", "{", None])
+def test_a_pool_that_is_broken_or_of_a_lost_checkpoint_can_be_removed(copied, text):
+    """As the message says, after which the run goes on as ever."""
+    path = copied / "pool.json"
+    if text is None:
+        shutil.rmtree(copied / "checkpoints" / "2")
+    else:
+        path.write_text(text)
+    for use in (load_policy_and_pool, lambda folder: run(folder, 2)):
+        with pytest.raises(StorageError, match=r"pool\.json: .* written there again"):
+            use(copied)
+    path.unlink()
+    with (
+        nothing() if text is not None else pytest.warns(UserWarning, match="taken bac")
+    ):
+        run(copied, 2)
+    assert read_pool(path) == load_policy_and_pool(copied).document
 
 
 def test_a_pool_that_waits_in_a_new_folder_is_not_passed_over(tmp_path):
