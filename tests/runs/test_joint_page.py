@@ -1,4 +1,4 @@
-"""The program of docs/joint.md runs, and its tables name what there is."""
+"""The programs of docs/joint.md run, and its tables name what there is."""
 
 import inspect
 import re
@@ -6,30 +6,47 @@ from dataclasses import fields
 from pathlib import Path
 
 import jerp
+from jerp.envs.rule_language import sentence
 from jerp.runs.jerp.loop import train_jerp
 from jerp.runs.jerp.settings import RuleSettings
 from jerp.storage.metrics import read_metrics
+from jerp.storage.rule_documents import PoolDocument, PoolRule
 from jerp.storage.rule_files import read_pool
 from jerp.training.joint import RuleConfig
 from tests.pages import run_program
 
 PAGE = (Path(__file__).parents[2] / "docs" / "joint.md").read_text(encoding="utf-8")
-[PROGRAM] = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
+PROGRAMS = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
+[TRAIN, EVALUATE] = PROGRAMS
 
 
-def test_the_program_runs_and_leaves_a_run(tmp_path, monkeypatch, capsys):
+def test_the_programs_run_and_leave_a_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    run_program(PROGRAM, "joint.md", {})
+    names = {}
+    run_program(TRAIN, "joint.md", names)
     assert capsys.readouterr().out.startswith("0 texts so far, pool ('pick', 'look'")
     assert len(read_metrics(Path("run/metrics.jsonl"))) == 2
     assert not any(read_pool("run/pool.json").pools.values())
+
+    # What comes after is shown of a run that has a rule, which the page's has not yet.
+    Path("run").rename("without")
+    text = sentence(names["language"], 12, 2)
+    start = PoolDocument({"heat": (PoolRule(text, 9),)})
+    ruled = TRAIN.replace("iterations=2", "iterations=1, start_pool=start")
+    run_program(ruled, "joint.md", names | {"start": start})
+    run_program(EVALUATE, "joint.md", names)
+    said = capsys.readouterr().out.splitlines()[1:]
+    assert said[0] == "0 rules know of these tasks"
+    assert said[1].startswith("success with rules 0.")
+    assert re.fullmatch(re.escape(text) + r" -?\d\.\d\d \[.+, .+\]", said[2])
+    assert len(said) == 3
 
 
 def test_every_setting_of_the_page_exists():
     known = set(inspect.signature(train_jerp).parameters)
     known |= {field.name for field in fields(RuleConfig)} | {"share", "merge"}
     known |= {field.name for field in fields(RuleSettings)}
-    words = PAGE.replace(PROGRAM, "")
+    words = PAGE.replace(TRAIN, "").replace(EVALUATE, "")
     named = set(re.findall(r"`[^`\n]*?(\w+)=", words)) - {"view"}
     assert named and named <= known
 
