@@ -138,7 +138,7 @@ SIZES = {
         **dict.fromkeys(("train_tasks", "oracle_tasks", "demonstrations"), 512),
         **dict.fromkeys(("held_out", "curve_tasks", "probe_tasks"), 16),
         samples=1,
-        epochs=1,
+        epochs=6,
         arms=("rules-only", "grpo", "jerp"),
     ),
     "full": Sizes(arms=tuple(ARMS), worlds=("house", "shop")),

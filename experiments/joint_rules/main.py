@@ -50,15 +50,15 @@ TAKE = (
     "When your hand is empty and what is wanted is within reach, take what is wanted."
 )
 PUT = "When you hold what is wanted ready where it belongs, put it down."
-HEAT = "When you hold what is wanted unready somewhere else, go to a microwave."
+COOL = "When you hold what is wanted unready somewhere else, go to a fridge."
 
 FIRST_RULES = PoolDocument(
     {
         kind: tuple(PoolRule(text, 5) for text in texts)
-        for kind, texts in {"pick": (TAKE, PUT), "heat": (TAKE, HEAT)}.items()
+        for kind, texts in {"clean": (TAKE, PUT), "cool": (TAKE, COOL)}.items()
     }
 )
-"""Right ones of a smoke run in a house."""
+"""Right ones of a smoke run in a house, of types that its base sometimes solves."""
 
 HASTE = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 """Programs of a smoke run are compiled in half the time, to run slower."""

@@ -28,7 +28,7 @@ from jerp.storage.rule_leaks import read_digests
 from jerp.storage.tensors import load_tree
 
 PLACE = place_named("house")
-SMALL = replace(SIZES["smoke"], arms=("grpo", "jerp"))
+SMALL = replace(SIZES["smoke"], epochs=1, arms=("grpo", "jerp"))
 TEXTS = tuple(sentence(PLACE.env.language, s, 13) for s in (1, 2))
 START = PoolDocument(
     {kind: tuple(PoolRule(text, 5) for text in TEXTS) for kind in PLACE.types}
