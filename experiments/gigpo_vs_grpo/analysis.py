@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.gigpo_vs_grpo.config import GigpoConfig
-from experiments.gigpo_vs_grpo.jobs import SPLITS, Job
+from experiments.gigpo_vs_grpo.jobs import SPLITS
 from experiments.gigpo_vs_grpo.worlds import WORLDS
+from experiments.jobs.job import Job
 from experiments.jobs.job_files import (
     read_job_json,
     read_job_metrics,

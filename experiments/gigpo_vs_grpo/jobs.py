@@ -15,13 +15,14 @@ import sys
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from experiments.gigpo_vs_grpo.config import SIZES, Sizes, arm_algorithm
 from experiments.gigpo_vs_grpo.worlds import Place, place_named
+from experiments.jobs.job import Job, part_of
 from experiments.jobs.job_files import read_job_tree
 from experiments.jobs.process_notes import ProcessNotes
 from jerp.envs.base import World
@@ -38,28 +39,12 @@ from jerp.storage.tensors import save_tree
 from jerp.training.cloning import clone_policy
 from jerp.typing import Key
 
-__all__ = ["PHASES", "SPLITS", "Job", "jobs_of", "run_jobs"]
+__all__ = ["PHASES", "SPLITS", "jobs_of", "run_jobs"]
 
 PHASES = ("base", "arms")
 SPLITS = ("seen", "unseen")
 TASKS, DEMONSTRATE, INITIALISE, CLONE, TRAIN, EVALUATE = range(6)
 """Streams of random keys of a seed."""
-
-
-class Job(NamedTuple):
-    """One training or cloning; its folder is `<run>/<world>/seed-<seed>/<arm>`."""
-
-    world: str
-    arm: str
-    seed: int
-
-    def folder(self, run: Path) -> Path:
-        """Where its files are."""
-        return run / self.world / f"seed-{self.seed}" / self.arm
-
-    def is_done(self, run: Path) -> bool:
-        """Whether its results are all there."""
-        return (self.folder(run) / "evaluation.safetensors").exists()
 
 
 def jobs_of(phase: str, sizes: Sizes, num_seeds: int) -> list[Job]:
@@ -79,10 +64,8 @@ def run_jobs(
 ) -> None:
     """Does the part `(index, count)` of a phase's jobs, neighbours together."""
     jobs = jobs_of(phase, sizes, num_seeds)
-    index, count = part
-    first, last = (len(jobs) * i // count for i in (index, index + 1))
     notes = ProcessNotes()
-    for job in jobs[first:last]:
+    for job in part_of(jobs, part):
         if job.is_done(folder):
             continue
         job.folder(folder).mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,7 +17,7 @@ from rich.progress import Progress
 import jerp
 from experiments.gigpo_vs_grpo.analysis import analyse, curves
 from experiments.gigpo_vs_grpo.config import GigpoConfig
-from experiments.gigpo_vs_grpo.jobs import PHASES, Job, jobs_of
+from experiments.gigpo_vs_grpo.jobs import PHASES, jobs_of
 from experiments.gigpo_vs_grpo.language_model_run import run_language_model
 from experiments.gigpo_vs_grpo.report import (
     document,
@@ -27,6 +26,7 @@ from experiments.gigpo_vs_grpo.report import (
     terminal_table,
     write_figures,
 )
+from experiments.jobs.job import iterations_done
 from experiments.jobs.processes import run_together
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
@@ -89,7 +89,7 @@ def _in_processes(config: GigpoConfig, phase: str, progress: Progress) -> None:
     folder = config.folder.resolve()
     each = config.sizes.iterations if phase == "arms" else 1
     bar = progress.add_task(phase, total=each * len(jobs))
-    progress.update(bar, completed=_done(folder, jobs, each))
+    progress.update(bar, completed=iterations_done(folder, jobs, each))
     if all(job.is_done(folder) for job in jobs):
         return
     # A smoke run's bases take hardly longer than their one compilation, which every
@@ -102,20 +102,8 @@ def _in_processes(config: GigpoConfig, phase: str, progress: Progress) -> None:
         "experiments.gigpo_vs_grpo.jobs",
         arguments,
         folder,
-        lambda: progress.update(bar, completed=_done(folder, jobs, each)),
+        lambda: progress.update(bar, completed=iterations_done(folder, jobs, each)),
     )
-
-
-def _done(folder: Path, jobs: list[Job], each: int) -> int:
-    """Iterations behind us: those of finished jobs, and rows of the others."""
-    total = 0
-    for job in jobs:
-        rows = job.folder(folder) / "metrics.jsonl"
-        if job.is_done(folder):
-            total += each
-        elif rows.exists():
-            total += rows.read_bytes().count(b"\n")
-    return total
 
 
 def _write(results: dict[str, Any], config: GigpoConfig, console: Console) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from experiments.jobs.job import Job
 from experiments.jobs.job_files import read_job_json, read_job_metrics, read_job_tree
 from experiments.joint_rules.config import ARMS, JerpConfig
 from experiments.joint_rules.final import SPLITS
-from experiments.joint_rules.jobs import Job
 from experiments.joint_rules.oracle import OracleMoves
 from experiments.joint_rules.places import Place, place_named
 from experiments.joint_rules.pools import rules_of_arm

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from experiments.jobs.job import Job, part_of
 from experiments.jobs.job_files import read_job_tree
 from experiments.jobs.process_notes import ProcessNotes
 from experiments.joint_rules.base import cloned_base
@@ -48,27 +49,11 @@ from jerp.storage.rule_leaks import task_digests, write_digests
 from jerp.storage.tensors import save_tree
 from jerp.typing import Key
 
-__all__ = ["PHASES", "Job", "Work", "jobs_of", "run_jobs"]
+__all__ = ["PHASES", "Work", "jobs_of", "run_jobs"]
 
 PHASES = ("base", "arms")
 TASKS, CLONE, TRAIN, EVALUATE, CURVE = range(5)
 """Streams of random keys of a seed."""
-
-
-class Job(NamedTuple):
-    """One training or cloning; its folder is `<run>/<world>/seed-<seed>/<arm>`."""
-
-    world: str
-    arm: str
-    seed: int
-
-    def folder(self, run: Path) -> Path:
-        """Where its files are."""
-        return run / self.world / f"seed-{self.seed}" / self.arm
-
-    def is_done(self, run: Path) -> bool:
-        """Whether its results are all there."""
-        return (self.folder(run) / "evaluation.safetensors").exists()
 
 
 @dataclass(frozen=True)
@@ -100,10 +85,8 @@ def jobs_of(phase: str, work: Work) -> list[Job]:
 def run_jobs(folder: Path, phase: str, part: tuple[int, int], work: Work) -> None:
     """Does the part `(index, count)` of a phase's jobs, neighbours together."""
     jobs = jobs_of(phase, work)
-    index, count = part
-    first, last = (len(jobs) * i // count for i in (index, index + 1))
     notes = ProcessNotes()
-    for job in jobs[first:last]:
+    for job in part_of(jobs, part):
         if job.is_done(folder):
             continue
         where = job.folder(folder)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,11 +16,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 import jerp
+from experiments.jobs.job import iterations_done
 from experiments.jobs.processes import run_together
 from experiments.joint_rules.analysis import analyse
 from experiments.joint_rules.config import ARMS, JerpConfig
 from experiments.joint_rules.figures import write_figures
-from experiments.joint_rules.jobs import PHASES, Job, Work, jobs_of
+from experiments.joint_rules.jobs import PHASES, Work, jobs_of
 from experiments.joint_rules.language_model_run import run_language_model
 from experiments.joint_rules.places import place_named
 from experiments.joint_rules.report import (
@@ -144,7 +144,7 @@ def _in_processes(
     jobs, folder = jobs_of(phase, work), config.folder.resolve()
     each = config.sizes.iterations if phase == "arms" else 1
     bar = progress.add_task(phase, total=each * len(jobs))
-    progress.update(bar, completed=_done(folder, jobs, each))
+    progress.update(bar, completed=iterations_done(folder, jobs, each))
     if all(job.is_done(folder) for job in jobs):
         return
     # A smoke run's jobs take hardly longer than their compilations, which every process
@@ -157,21 +157,9 @@ def _in_processes(
         "experiments.joint_rules.jobs",
         arguments,
         folder,
-        lambda: progress.update(bar, completed=_done(folder, jobs, each)),
+        lambda: progress.update(bar, completed=iterations_done(folder, jobs, each)),
         environment=HASTE if config.smoke else None,
     )
-
-
-def _done(folder: Path, jobs: list[Job], each: int) -> int:
-    """Iterations behind us: those of finished jobs, and rows of the others."""
-    total = 0
-    for job in jobs:
-        rows = job.folder(folder) / "metrics.jsonl"
-        if job.is_done(folder):
-            total += each
-        elif rows.exists():
-            total += rows.read_bytes().count(b"\n")
-    return total
 
 
 def _write(results: dict[str, Any], config: JerpConfig, console: Console) -> None:

@@ -16,10 +16,10 @@ class Kitchen:
     moves: tuple[str, ...] = ("", "wait", "light the stove", "serve", "look around")
 
     def situation(self, state, params):
-        raise NotImplementedError
+        raise AssertionError("a reflector reads what was played, and plays nothing")
 
     def move(self, action, situation, params):
-        raise NotImplementedError
+        raise AssertionError("a reflector reads what was played, and plays nothing")
 
 
 COLD, HOT, BURNS = 1, 2, 3
