@@ -28,7 +28,7 @@ from jerp.typing import Key
 __all__ = ["FORMAT", "VERSION", "analyse"]
 
 FORMAT = "jerp passkt"
-VERSION = 1
+VERSION = 2
 
 TOLERANCE = 0.01
 """How near to the last horizon's value counts as saturated."""
@@ -120,19 +120,25 @@ def _part(
         )
         _note_bounds(inputs, numbers, int(kept.sum()), settings, about, notes)
         agents.append({"label": agent.label, "left_out": left_out, **numbers})
-    made = {
+    return {
         "name": name,
         "num_tasks": int(members.sum()),
         "num_kept": int(kept.sum()),
         "tasks": np.flatnonzero(kept).tolist(),
         "agents": agents,
-        "comparison": None,
+        "comparisons": [
+            comparison(
+                jax.random.fold_in(key, len(surfaces) + row),
+                settings,
+                inputs,
+                pair,
+                surfaces,
+                kept,
+                notes,
+            )
+            for row, pair in enumerate(inputs.compared)
+        ],
     }
-    if len(surfaces) == 2:
-        made["comparison"] = comparison(
-            jax.random.fold_in(key, 2), settings, inputs, surfaces, kept, notes
-        )
-    return made
 
 
 def _numbers(

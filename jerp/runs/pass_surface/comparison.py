@@ -1,4 +1,4 @@
-"""Two agents on the same tasks, paired: the second against the first."""
+"""Two of the agents on the same tasks, paired: the second against the first."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def comparison(
     key: Key,
     settings: PassktSettings,
     inputs: Inputs,
+    pair: tuple[int, int],
     surfaces: Sequence[PassSurface],
     kept: np.ndarray,
     notes: list[str],
@@ -34,17 +35,20 @@ def comparison(
       key: consumed.
       settings: resamples and level.
       inputs: names of the tasks, and the budgets.
-      surfaces: of the first and the second agent.
+      pair: which agent is the first, and which the second.
+      surfaces: of all agents.
       kept: `[N]` bool, the tasks that count.
       notes: takes what makes the two unequal.
     """
+    labels = [inputs.agents[number].label for number in pair]
+    surfaces = [surfaces[number] for number in pair]
     first, second = (np.asarray(surface.estimate) for surface in surfaces)
     one, two = (np.asarray(surface.num_samples)[kept] for surface in surfaces)
     if (one != two).any():
         notes.append(
-            f"{inputs.agents[0].label} has {one.mean():.1f} valid samples a task, "
-            f"{inputs.agents[1].label} {two.mean():.1f}: whoever has more solves more "
-            "tasks at least once by that alone"
+            f"{labels[0]} has {one.mean():.1f} valid samples a task, {labels[1]} "
+            f"{two.mean():.1f}: whoever has more solves more tasks at least once by "
+            "that alone"
         )
     resampling = {
         "mask": kept,
@@ -71,7 +75,14 @@ def comparison(
                 "direction": plain_lists(found.direction),
                 "count": plain_lists(found.count),
             }
-    return {"difference": band_lists(difference), "boundary": rows}
+    return {
+        "first": pair[0],
+        "second": pair[1],
+        "first_label": labels[0],
+        "second_label": labels[1],
+        "difference": band_lists(difference),
+        "boundary": rows,
+    }
 
 
 def _boundary(

@@ -29,7 +29,7 @@ def write_figures(results: Mapping[str, Any], folder: Path) -> list[Path]:
             "curves": _curves(results, part),
             "heatmap": _heatmaps(results, part),
         }
-        if part["comparison"]:
+        if part["comparisons"]:
             figures["difference"] = _difference(results, part)
         for kind, figure in figures.items():
             title = f"Pass@(k, T), {part['num_kept']} tasks"
@@ -65,13 +65,15 @@ def _curves(results: Mapping[str, Any], part: Mapping[str, Any]) -> Figure:
 
 
 def _difference(results: Mapping[str, Any], part: Mapping[str, Any]) -> Figure:
-    figure = Figure(figsize=(10, 3.6), layout="tight")
-    row = figure.subplots(1, 2, sharey=True)
-    _against_both(row, results, part["comparison"]["difference"])
-    for axes in row:
-        axes.axhline(0, color="black", lw=0.8)
-    first, second = (agent["label"] for agent in part["agents"])
-    row[0].set_ylabel(f"{second} - {first}")
+    """The second of a pair minus the first; a row a pair."""
+    comparisons = part["comparisons"]
+    figure = Figure(figsize=(10, 3.6 * len(comparisons)), layout="tight")
+    grid = figure.subplots(len(comparisons), 2, squeeze=False, sharey=True)
+    for row, found in zip(grid, comparisons, strict=True):
+        _against_both(row, results, found["difference"])
+        for axes in row:
+            axes.axhline(0, color="black", lw=0.8)
+        row[0].set_ylabel(f"{found['second_label']} - {found['first_label']}")
     return figure
 
 
@@ -109,15 +111,16 @@ def _lines(
 
 
 def _heatmaps(results: Mapping[str, Any], part: Mapping[str, Any]) -> Figure:
-    """Each agent's surface, and what lies between them."""
+    """Each agent's surface, and what lies between the pairs."""
     panels = [
         (agent["label"], agent["surface"]["point"], "Blues", (0.0, 1.0))
         for agent in part["agents"]
     ]
-    if part["comparison"]:
-        value = part["comparison"]["difference"]["point"]
+    for found in part["comparisons"]:
+        value = found["difference"]["point"]
         reach = float(np.nanmax(np.abs(_array(value)), initial=0)) or 1.0
-        panels.append(("difference", value, "RdBu", (-reach, reach)))
+        name = f"{found['second_label']} - {found['first_label']}"
+        panels.append((name, value, "RdBu", (-reach, reach)))
     figure = Figure(figsize=(1 + 4 * len(panels), 3.6), layout="tight")
     for axes, panel in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True

@@ -33,13 +33,15 @@ class Inputs:
     """What the surfaces are made of.
 
     Attributes:
-      agents: one or two.
+      agents: one or more; the first is what the others are held against.
       tasks: names of the N tasks, in the order of the first file.
       parts: names and `[N]` masks; one part named None without `--by`.
       protocol: of all agents.
       ks: budgets k, ascending.
       horizons: budgets T, ascending.
       notes: what was chosen, cut or left out, in words.
+      pairs: (first, second), numbers of agents: whom to compare, the second against the
+        first. None compares every later agent with the first one.
     """
 
     agents: tuple[Agent, ...]
@@ -49,6 +51,14 @@ class Inputs:
     ks: tuple[int, ...]
     horizons: tuple[float, ...]
     notes: tuple[str, ...]
+    pairs: tuple[tuple[int, int], ...] | None = None
+
+    @property
+    def compared(self) -> tuple[tuple[int, int], ...]:
+        """The pairs that are compared, in order."""
+        if self.pairs is None:
+            return tuple((0, later) for later in range(1, len(self.agents)))
+        return self.pairs
 
 
 def read_inputs(settings: PassktSettings) -> Inputs:

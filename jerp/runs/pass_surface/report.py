@@ -81,6 +81,6 @@ def _section(results: Mapping[str, Any], part: Mapping[str, Any]) -> Sequence[st
     for table in tables(results, part):
         lines += [f"\n### {table.title}\n", under + "\n"]
         lines.append(markdown_table(table.header, table.rows))
-    kinds = ("curves", "heatmap") + (("difference",) if part["comparison"] else ())
+    kinds = ("curves", "heatmap") + (("difference",) if part["comparisons"] else ())
     lines += [f"\n![{k}]({figure_name(results, part, k)})" for k in kinds]
     return [*lines, ""]

@@ -50,15 +50,15 @@ def tables(results: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[Tabl
         if agent["marginal_k"]["ks"]:
             yield _marginal_k(results, agent)
         yield _marginal_horizon(results, agent)
-    if part["comparison"]:
-        first, second = (agent["label"] for agent in part["agents"])
+    for comparison in part["comparisons"]:
+        first, second = comparison["first_label"], comparison["second_label"]
         yield _surface(
             f"Difference, {second} - {first}, paired by task",
             results,
-            part["comparison"]["difference"],
+            comparison["difference"],
             sign=True,
         )
-        yield _capability(results, part["comparison"], first, second)
+        yield _capability(comparison, first, second)
 
 
 def _surface(
@@ -127,9 +127,7 @@ def _marginal_horizon(results: Mapping[str, Any], agent: Mapping[str, Any]) -> T
     return Table(title, ("k", *steps, "T*"), rows)
 
 
-def _capability(
-    results: Mapping[str, Any], comparison: Mapping[str, Any], first: str, second: str
-) -> Table:
+def _capability(comparison: Mapping[str, Any], first: str, second: str) -> Table:
     header = (
         "T",
         "both",

@@ -12,17 +12,24 @@ def band(rows, columns, value=0.5, limit=0.1):
     }
 
 
-def results(ks, horizons, *, limit=0.1, names=(None,), compared=False):
+def results(ks, horizons, *, limit=0.1, names=(None,), compared=0):
     size = (len(ks), len(horizons))
     agents = [
-        {"label": f"{i}.csv", "surface": band(*size)} for i in range(1 + compared)
+        {"label": f"{i}.csv", "surface": band(*size)} for i in range(compared + 1)
     ]
     parts = [
         {
             "name": name,
             "num_kept": 3,
             "agents": agents,
-            "comparison": {"difference": band(*size, 0, limit)} if compared else None,
+            "comparisons": [
+                {
+                    "first_label": "0.csv",
+                    "second_label": f"{i}.csv",
+                    "difference": band(*size, 0, limit),
+                }
+                for i in range(1, compared + 1)
+            ],
         }
         for name in names
     ]
@@ -40,7 +47,11 @@ def results(ks, horizons, *, limit=0.1, names=(None,), compared=False):
         (results([1, 2], [0, 5]), ["curves", "heatmap"]),
         (results([1], [2], limit=None), ["curves", "heatmap"]),
         (
-            results([1, 2, 3], [0.1, 1, 100], compared=True),
+            results([1, 2, 3], [0.1, 1, 100], compared=1),
+            ["curves", "heatmap", "difference"],
+        ),
+        (
+            results([1, 2], [1], compared=3),
             ["curves", "heatmap", "difference"],
         ),
         (

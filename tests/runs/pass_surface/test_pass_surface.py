@@ -118,7 +118,7 @@ def test_the_numbers_are_those_of_the_estimators(files, compared):
         num_resamples=RESAMPLES,
     )
     for limit in ("point", "low", "high"):
-        same(part["comparison"]["difference"][limit], getattr(difference, limit))
+        same(part["comparisons"][0]["difference"][limit], getattr(difference, limit))
     crossing = crossing_k(
         jax.random.fold_in(key, 1),
         surfaces[0][:, :, 0],
@@ -127,14 +127,14 @@ def test_the_numbers_are_those_of_the_estimators(files, compared):
         mask=ALL,
         num_resamples=RESAMPLES,
     )
-    found = part["comparison"]["boundary"][0]["crossing_k"]
+    found = part["comparisons"][0]["boundary"][0]["crossing_k"]
     same([found["direction"], found["count"]], [crossing.direction, crossing.count])
     same([found["share"]], [crossing.share])
 
 
 def test_gains_and_losses_are_those_counted_by_hand(compared):
     results = read_json(compared / "results.json")
-    early, late = results["parts"][0]["comparison"]["boundary"]
+    early, late = results["parts"][0]["comparisons"][0]["boundary"]
     counts = ("both", "gains", "losses", "neither")
     assert [late[name] for name in counts] == [2, 5, 1, 2]
     assert late["gained"] == [f"gain{i}" for i in range(5)] and late["lost"] == ["loss"]
@@ -144,9 +144,44 @@ def test_gains_and_losses_are_those_counted_by_hand(compared):
     assert early["gained"] == ["gain4"] and early["lost"] == ["loss", "both1"]
     assert early["p_value"] == early["p_holm"] == 1
     # By T = 3 A solves 1 + 2 x 1/4 of ten tasks with one run, B 6 and a quarter.
-    difference = results["parts"][0]["comparison"]["difference"]["point"]
+    difference = results["parts"][0]["comparisons"][0]["difference"]["point"]
     assert difference[0][1] == pytest.approx((6.25 - 1.5) / 10)
     assert difference[2][1] == pytest.approx((7 - 3) / 10)
+
+
+@pytest.fixture(scope="module")
+def three(files):
+    """The settings of two files, and inputs in which the first comes again."""
+    settings = PassktSettings(*files, resamples=RESAMPLES)
+    inputs = read_inputs(settings)
+    again = replace(inputs.agents[0], label="again")
+    return settings, replace(inputs, agents=(*inputs.agents, again))
+
+
+def test_every_later_agent_is_held_against_the_first(three):
+    results = analyse(*three)
+    labels = [agent["label"] for agent in results["agents"]]
+    assert labels == ["a.csv", "b.csv", "again"]
+    found = results["parts"][0]["comparisons"]
+    assert [(c["first"], c["second"]) for c in found] == [(0, 1), (0, 2)]
+    assert [(c["first_label"], c["second_label"]) for c in found] == [
+        ("a.csv", "b.csv"),
+        ("a.csv", "again"),
+    ]
+    last = [c["boundary"][1] for c in found]
+    assert [(row["gains"], row["losses"]) for row in last] == [(5, 1), (0, 0)]
+    assert np.ptp(found[1]["difference"]["point"]) == 0
+    assert "Difference, again - a.csv, paired by task" in text_of(results)
+
+
+def test_pairs_are_compared_as_named(three):
+    settings, inputs = three
+    (found,) = analyse(settings, replace(inputs, pairs=((1, 2),)))["parts"]
+    (backward,) = found["comparisons"]
+    assert (backward["first_label"], backward["second_label"]) == ("b.csv", "again")
+    row = backward["boundary"][1]
+    assert (row["gains"], row["losses"], row["gained"]) == (1, 5, ["loss"])
+    assert analyse(settings, replace(inputs, pairs=()))["parts"][0]["comparisons"] == []
 
 
 def test_unsolved_tasks_come_with_how_well_they_may_still_do(compared):
@@ -161,7 +196,7 @@ def test_curves_that_cross_say_where(tmp_path):
     # At T = 3 and k = 1 A has 1/2 and B 1/4, at k = 4 A has 1/2 and B all.
     a = written(tmp_path / "a.csv", {f"t{i}": (SLOW, OPEN)[i % 2] for i in range(10)})
     b = written(tmp_path / "b.csv", {f"t{i}": HALF for i in range(10)})
-    row = results_of(a, b)["parts"][0]["comparison"]["boundary"][1]
+    row = results_of(a, b)["parts"][0]["comparisons"][0]["boundary"][1]
     found = row["crossing_k"]
     # The differences are -1/4, 0, 1/2 at k = 1, 2, 4.
     assert found["point"] == pytest.approx(2) and found["direction"] == 1
@@ -176,7 +211,7 @@ def test_what_decides_a_band_changes_it(files, compared, name, value):
     assert results["settings"][name] == value
     for old, new in (
         (before["agents"][0]["surface"], after["agents"][0]["surface"]),
-        (before["comparison"]["difference"], after["comparison"]["difference"]),
+        (before["comparisons"][0]["difference"], after["comparisons"][0]["difference"]),
     ):
         assert old["point"] == new["point"] and old["low"] != new["low"]
 
@@ -289,7 +324,7 @@ def test_a_column_gives_parts_that_share_their_settings(tmp_path, files):
         ("ends in 0 | 1", 6),
         ("others", 4),
     ]
-    counts = [p["comparison"]["boundary"][1] for p in results["parts"]]
+    counts = [p["comparisons"][0]["boundary"][1] for p in results["parts"]]
     assert [(c["gains"], c["losses"]) for c in counts] == [(2, 0), (3, 1)]
     whole = results_of(*files)["parts"][0]["agents"][0]["surface"]["point"][0][0]
     means = [p["agents"][0]["surface"]["point"][0][0] for p in results["parts"]]
@@ -321,7 +356,7 @@ def test_one_k_has_no_crossing(files, monkeypatch):
     monkeypatch.setattr(analysis, "simultaneous_band", band)
     monkeypatch.setattr(comparison, "simultaneous_band", band)
     results = results_of(files[0], files[0], ks="4")
-    rows = results["parts"][0]["comparison"]["boundary"]
+    rows = results["parts"][0]["comparisons"][0]["boundary"]
     assert [row["crossing_k"] for row in rows] == [None, None]
     labels = [agent["label"] for agent in results["agents"]]
     assert labels == [f"{files[0]} (1)", f"{files[0]} (2)"]
@@ -364,7 +399,7 @@ def test_results_are_json_without_nan(compared):
         raise AssertionError(word)
 
     document = json.loads(text, parse_constant=refuse)
-    assert document["format"] == "jerp passkt" and document["version"] == 1
+    assert document["format"] == "jerp passkt" and document["version"] == 2
     numbers = document["parts"][0]["agents"][0]["surface"]["low"]
     assert all(math.isfinite(x) for row in numbers for x in row)
 
