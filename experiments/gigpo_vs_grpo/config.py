@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from experiments.command import command_of
 from jerp.errors import ConfigError, UnknownNameError
 from jerp.runs.seeds import check_seed
 from jerp.training.group_settings import GroupConfig, GroupHyper, algorithm
@@ -241,16 +242,8 @@ class GigpoConfig:
     @property
     def command(self) -> str:
         """The command that makes this run."""
-        words = ["jerp run gigpo-vs-grpo"]
-        words += ["--policy", self.policy] if self.reads else []
-        if self.seeds != 5:
-            words += ["--seeds", str(self.seeds)]
-        if self.seed:
-            words += ["--seed", str(self.seed)]
-        words += ["--smoke"] * self.smoke + ["--full"] * self.full
-        if self.out is not None:
-            words += ["--out", str(self.out)]
-        return " ".join(words)
+        names = ("policy", "seeds", "seed", "smoke", "full", "out")
+        return command_of("jerp run gigpo-vs-grpo", self, names)
 
 
 def arm_algorithm(

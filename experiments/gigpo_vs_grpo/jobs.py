@@ -11,7 +11,6 @@ A job whose evaluation is there is done; one that was interrupted resumes.
 from __future__ import annotations
 
 import json
-import sys
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -25,8 +24,8 @@ from experiments.gigpo_vs_grpo.worlds import Place, place_named
 from experiments.jobs.job import Job, part_of
 from experiments.jobs.job_files import read_job_tree
 from experiments.jobs.process_notes import ProcessNotes
+from experiments.jobs.program import run_program
 from jerp.envs.base import World
-from jerp.errors import JerpError
 from jerp.models.step_policy import StepPolicy
 from jerp.models.value_head import init_value_head
 from jerp.rollout.demonstrations import demonstrations
@@ -190,8 +189,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except JerpError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_program(main)

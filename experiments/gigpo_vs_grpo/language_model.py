@@ -13,7 +13,6 @@ part that is there is not done again, and training resumes behind its last check
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,14 +23,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.gigpo_vs_grpo.config import MODELS, ReaderSizes, arm_algorithm
+from experiments.jobs.job import is_done
 from experiments.jobs.job_files import read_job_tree
 from experiments.jobs.process_notes import ProcessNotes
+from experiments.jobs.program import run_program
 from jerp.bridge.world_episodes import Replay, play_worlds
 from jerp.bridge.world_text import TextView
 from jerp.envs.house import House, house_small
 from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import HouseText
-from jerp.errors import JerpError
 from jerp.models.lora import LoraConfig, init_adapters
 from jerp.models.token_policy import TokenPolicy
 from jerp.rollout.demonstrations import demonstrations
@@ -46,7 +46,7 @@ from jerp.training.cloning import clone_policy
 from jerp.trajectory import Trajectory
 from jerp.typing import Key
 
-__all__ = ["PARTS", "is_done", "run_reader"]
+__all__ = ["PARTS", "run_reader"]
 
 PARTS = ("base", "trained")
 TASKS, HELD_OUT, DEMONSTRATE, INITIALISE, CLONE, TRAIN, EVALUATE = range(7)
@@ -85,7 +85,7 @@ def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None
     reader, key = _reader(weights, sizes), jax.random.key(seed)
     notes = ProcessNotes()
     for part, make in (("base", _clone), ("trained", _train)):
-        if is_done(folder, part):
+        if is_done(folder / part):
             continue
         where = folder / part
         where.mkdir(parents=True, exist_ok=True)
@@ -100,11 +100,6 @@ def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None
             write_json(where / "process.json", taken)
             # Last, because it marks the part as done.
             save_tree(where / "evaluation.safetensors", found, {})
-
-
-def is_done(folder: Path, part: str) -> bool:
-    """Whether a part's results are all there."""
-    return (folder / part / "evaluation.safetensors").exists()
 
 
 def _reader(weights: Weights, sizes: ReaderSizes) -> Reader:
@@ -231,8 +226,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except JerpError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_program(main)

@@ -1,50 +1,34 @@
-"""Runs a language model in the house in a process of its own, and reports.
+"""How the language model in the house is run, counted and reported.
 
-The run folder then holds manifest.json, results.json, report.md, report.html, figures/
-and what `language_model` keeps.
+See `experiments.jobs.language_model_run`; `language_model` says what the parts keep.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from matplotlib.figure import Figure
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
-import jerp
-from experiments.gigpo_vs_grpo.config import GigpoConfig
-from experiments.gigpo_vs_grpo.language_model import PARTS, is_done
+from experiments.gigpo_vs_grpo.config import ReaderSizes
+from experiments.gigpo_vs_grpo.language_model import PARTS
 from experiments.gigpo_vs_grpo.report import SMOKE, iteration_axis
+from experiments.jobs.job import is_done
 from experiments.jobs.job_files import (
     read_job_json,
     read_job_metrics,
     read_job_tree,
 )
-from experiments.jobs.processes import run_together
+from experiments.jobs.language_model_run import LanguageModelRun, Report, Stage
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.runs.cells import interval, markdown_table, number, plain_interval
-from jerp.runs.page import write_page
-from jerp.runs.progress import progress_bars
-from jerp.storage.documents import defined, write_json
-from jerp.storage.manifest import open_run
 from jerp.typing import Key, Outcome
 
-__all__ = ["run_language_model", "stages"]
-
-ANALYSIS = 1_000_000
-"""Stream of random keys."""
-
-LATE = "--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
-"""By default XLA computes on a CPU as early as it can, and so keeps all layers that a
-gradient was to compute a second time: five times the memory."""
+__all__ = ["LANGUAGE_MODEL", "stages"]
 
 PROCESS = ("peak_memory_bytes", "compile_seconds")
 """What a part notes of its process, and the tables show."""
@@ -54,70 +38,11 @@ WINDOW = 10
 """Iterations that a curve is averaged over, if there are twice as many."""
 
 
-def run_language_model(config: GigpoConfig, console: Console) -> dict[str, Any]:
-    """Runs or resumes; returns what `results.json` holds."""
-    sizes = asdict(config.reader_sizes)
-    identity = {
-        "experiment": "gigpo_vs_grpo",
-        "policy": config.policy,
-        "seed": config.seed,
-        "sizes": sizes,
-    }
-    with open_run(config.folder, identity, seeds=[0]):
-        with progress_bars(console) as progress:
-            _in_a_process(config, progress)
-        key = jax.random.fold_in(jax.random.key(config.seed), ANALYSIS)
-        results = defined(
-            {
-                "command": config.command,
-                "version": jerp.__version__,
-                "smoke": config.smoke,
-                "policy": config.policy,
-                "sizes": sizes,
-                **_analyse(key, config.folder, sizes["iterations"]),
-            }
-        )
-        _write(results, config.folder, console)
-    return results
-
-
-def _in_a_process(config: GigpoConfig, progress: Progress) -> None:
-    folder = config.folder.resolve()
-    settings = {
-        "policy": _absolute(config.policy),
-        "seed": config.seed,
-        "sizes": asdict(config.reader_sizes),
-    }
-    iterations = config.reader_sizes.iterations
-    bars = [progress.add_task("", total=total) for total in (2, iterations + 1)]
-
-    def watch() -> None:
-        for bar, found in zip(bars, stages(folder, iterations), strict=True):
-            stage, completed = found
-            progress.update(bar, description=stage, completed=completed)
-
-    watch()
-    if all(is_done(folder, part) for part in PARTS):
-        return
-    cpu = {"XLA_FLAGS": LATE} if jax.default_backend() == "cpu" else {}
-    run_together(
-        "experiments.gigpo_vs_grpo.language_model",
-        [[str(folder), json.dumps(settings)]],
-        folder,
-        watch,
-        environment=cpu,
-    )
-
-
-def stages(folder: Path, iterations: int) -> tuple[tuple[str, int], tuple[str, int]]:
-    """What cloning and training are at, and how many of their steps are behind them.
-
-    Args:
-      folder: of the run; its files say it, because another process makes them.
-      iterations: of training.
-    """
+def stages(folder: Path, sizes: ReaderSizes) -> tuple[Stage, Stage]:
+    """What cloning and training are at."""
+    iterations = sizes.iterations
     cloned = (folder / "base" / "adapters.safetensors").exists()
-    done = [is_done(folder, part) for part in PARTS]
+    done = [is_done(folder / part) for part in PARTS]
     first = "load model" if not (folder / "base").exists() else "demonstrate, clone"
     if cloned:
         first = "clone: done" if done[0] else "clone: evaluate"
@@ -126,20 +51,18 @@ def stages(folder: Path, iterations: int) -> tuple[tuple[str, int], tuple[str, i
     second = "train" if done[0] else "train: waits"
     if trained >= iterations:
         second = "train: done" if done[1] else "train: evaluate"
-    return (first, cloned + done[0]), (second, trained + done[1])
+    return (
+        Stage(first, cloned + done[0], 2),
+        Stage(second, trained + done[1], iterations + 1),
+    )
 
 
-def _absolute(policy: str) -> str:
-    """A path stays one in a process with another working directory."""
-    return str(Path(policy).resolve()) if Path(policy).exists() else policy
-
-
-def _analyse(key: Key, folder: Path, iterations: int) -> dict[str, Any]:
+def _analyse(key: Key, folder: Path, sizes: ReaderSizes) -> dict[str, Any]:
     rates = {part: _rate(folder, part) for part in PARTS}
     streams = jax.random.split(key, 3)
     _, cloned = read_job_tree(folder / "base", "adapters.safetensors")
     noted = read_job_json(folder / "trained", "warnings.json", ["warnings"])
-    rows = read_job_metrics(folder / "trained", iterations)
+    rows = read_job_metrics(folder / "trained", sizes.iterations)
     return {
         "parts": {
             part: {
@@ -170,18 +93,6 @@ def _read(folder: Path, part: str) -> dict[str, Any]:
 def _rate(folder: Path, part: str) -> np.ndarray:
     success = _read(folder, part)["outcome"] == Outcome.SUCCESS
     return success.mean(axis=1).astype(np.float32)
-
-
-def _write(results: dict[str, Any], folder: Path, console: Console) -> None:
-    write_json(folder / "results.json", results)
-    (folder / "figures").mkdir(exist_ok=True)
-    _draw(results).savefig(folder / "figures" / "curve.png", dpi=120)
-    page = write_page("\n\n".join(_document(results)) + "\n", folder)
-    console.print(_table(results))
-    console.print(_gap(results))
-    for note in results["warnings"]:
-        console.print(f"note: {note}")
-    console.print(f"report: {page}", soft_wrap=True)
 
 
 def _title(results: Mapping[str, Any]) -> str:
@@ -266,3 +177,12 @@ def _draw(results: Mapping[str, Any]) -> Figure:
     axis.set_ylim(-0.04, 1.04)
     axis.legend()
     return figure
+
+
+def _report(results: dict[str, Any]) -> Report:
+    notes = [f"note: {note}" for note in results["warnings"]]
+    lines = [_gap(results), *notes]
+    return Report(_draw(results), _document(results), _table(results), lines)
+
+
+LANGUAGE_MODEL = LanguageModelRun("gigpo_vs_grpo", PARTS, stages, _analyse, _report)

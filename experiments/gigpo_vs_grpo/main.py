@@ -18,7 +18,7 @@ import jerp
 from experiments.gigpo_vs_grpo.analysis import analyse, curves
 from experiments.gigpo_vs_grpo.config import GigpoConfig
 from experiments.gigpo_vs_grpo.jobs import PHASES, jobs_of
-from experiments.gigpo_vs_grpo.language_model_run import run_language_model
+from experiments.gigpo_vs_grpo.language_model_run import LANGUAGE_MODEL
 from experiments.gigpo_vs_grpo.report import (
     document,
     gap_sentence,
@@ -43,7 +43,7 @@ def run(config: GigpoConfig, *, console: Console | None = None) -> dict[str, Any
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
     if config.reads:
-        return run_language_model(config, console)
+        return LANGUAGE_MODEL.run(config, console)
     seeds = [*range(config.num_seeds)]
     with open_run(config.folder, _identity(config), seeds=seeds):
         with progress_bars(console) as progress:

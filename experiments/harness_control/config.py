@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from experiments.command import command_of
 from experiments.harness_control.domains import DOMAINS
 from jerp.errors import ConfigError, UnknownNameError
 from jerp.runs.harness.collection import HarnessSizes
@@ -98,16 +99,5 @@ class HarnessConfig:
     @property
     def command(self) -> str:
         """The command that makes this run."""
-        words = ["jerp run harness"]
-        if self.domain != DOMAINS:
-            words += ["--domain", *self.domain]
-        if self.executor != "recorded":
-            words += ["--executor", self.executor]
-        if self.seeds != 5:
-            words += ["--seeds", str(self.seeds)]
-        if self.seed:
-            words += ["--seed", str(self.seed)]
-        words += ["--smoke"] * self.smoke + ["--full"] * self.full
-        if self.out is not None:
-            words += ["--out", str(self.out)]
-        return " ".join(words)
+        names = ("domain", "executor", "seeds", "seed", "smoke", "full", "out")
+        return command_of("jerp run harness", self, names)

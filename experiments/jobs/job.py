@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Job", "iterations_done", "part_of"]
+__all__ = ["Job", "is_done", "iterations_done", "part_of"]
 
 
 class Job(NamedTuple):
@@ -22,7 +22,12 @@ class Job(NamedTuple):
 
     def is_done(self, run: Path) -> bool:
         """Whether its results are all there."""
-        return (self.folder(run) / "evaluation.safetensors").exists()
+        return is_done(self.folder(run))
+
+
+def is_done(folder: Path) -> bool:
+    """Whether the results are all there, of which these are written last."""
+    return (folder / "evaluation.safetensors").exists()
 
 
 def part_of(jobs: Sequence[Job], part: tuple[int, int]) -> Sequence[Job]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from experiments.command import command_of
 from experiments.joint_rules.language_model_config import (
     PAPER,
     READER_SMOKE,
@@ -256,9 +257,5 @@ class JerpConfig:
     @property
     def command(self) -> str:
         """The command that makes this run."""
-        words = ["jerp run jerp"]
-        for name in ("seeds", "by", "policy", "rules", "seed", "smoke", "full", "out"):
-            value, default = getattr(self, name), type(self).__dataclass_fields__[name]
-            if value != default.default:
-                words += [f"--{name}"] + [str(value)] * (value is not True)
-        return " ".join(words)
+        names = ("seeds", "by", "policy", "rules", "seed", "smoke", "full", "out")
+        return command_of("jerp run jerp", self, names)

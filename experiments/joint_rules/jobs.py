@@ -13,7 +13,6 @@ A job whose evaluation is there is done; one that was interrupted resumes.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +26,7 @@ import jax.numpy as jnp
 from experiments.jobs.job import Job, part_of
 from experiments.jobs.job_files import read_job_tree
 from experiments.jobs.process_notes import ProcessNotes
+from experiments.jobs.program import run_program
 from experiments.joint_rules.base import cloned_base
 from experiments.joint_rules.config import ARMS, SIZES, Arm, By, Sizes
 from experiments.joint_rules.evaluation import (
@@ -39,7 +39,6 @@ from experiments.joint_rules.final import evaluate_arm, evaluate_base, tried_on
 from experiments.joint_rules.oracle import OracleMoves
 from experiments.joint_rules.places import Place, place_named
 from experiments.joint_rules.training import Stage, along_path, train_arm, wrong_rules
-from jerp.errors import JerpError
 from jerp.runs.rule_pools import EVALUATED
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
@@ -196,8 +195,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except JerpError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_program(main)

@@ -15,7 +15,6 @@ training resumes behind its last checkpoint, and what the prompted model said is
 from __future__ import annotations
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from experiments.jobs.job import is_done
 from experiments.jobs.process_notes import ProcessNotes
+from experiments.jobs.program import run_program
 from experiments.joint_rules.base import all_rules
 from experiments.joint_rules.config import MODELS
 from experiments.joint_rules.language_model_cloning import (
@@ -50,7 +51,6 @@ from jerp.bridge.contrast_reflector import ContrastReflector
 from jerp.bridge.embedding import TextEmbedder
 from jerp.bridge.executor import Sampling
 from jerp.bridge.llm_reflector import LlmReflector
-from jerp.errors import JerpError
 from jerp.rules.selection import select_top
 from jerp.runs.jerp.loop import Trained, train_jerp
 from jerp.runs.jerp.occasions import situate_by_replay
@@ -64,7 +64,7 @@ from jerp.training.joint import RuleConfig
 from jerp.trajectory import Trajectory
 from jerp.typing import Key
 
-__all__ = ["JOINT", "PARTS", "is_done", "run_reader"]
+__all__ = ["JOINT", "PARTS", "run_reader"]
 
 PARTS = ("base", "jerp", "prompted", "asked", "similar")
 JOINT = ("jerp", "asked", "similar")
@@ -86,7 +86,7 @@ def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None
     notes = ProcessNotes()
     make = {"base": _base, "prompted": prompted}
     for part in PARTS:
-        if is_done(folder, part):
+        if is_done(folder / part):
             continue
         where = folder / part
         where.mkdir(parents=True, exist_ok=True)
@@ -97,11 +97,6 @@ def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None
             write_json(where / "process.json", taken)
             # Last, because it marks the part as done.
             save_tree(where / "evaluation.safetensors", found, {})
-
-
-def is_done(folder: Path, part: str) -> bool:
-    """Whether a part's results are all there."""
-    return (folder / part / "evaluation.safetensors").exists()
 
 
 def _base(where: Path, key: Key, reader: Reader) -> Found:
@@ -247,8 +242,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except JerpError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_program(main)

@@ -22,7 +22,7 @@ from experiments.joint_rules.analysis import analyse
 from experiments.joint_rules.config import ARMS, JerpConfig
 from experiments.joint_rules.figures import write_figures
 from experiments.joint_rules.jobs import PHASES, Work, jobs_of
-from experiments.joint_rules.language_model_run import run_language_model
+from experiments.joint_rules.language_model_run import LANGUAGE_MODEL
 from experiments.joint_rules.places import place_named
 from experiments.joint_rules.report import (
     directions,
@@ -68,7 +68,7 @@ def run(config: JerpConfig, *, console: Console | None = None) -> dict[str, Any]
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
     if config.reads:
-        return run_language_model(config, console)
+        return LANGUAGE_MODEL.run(config, console)
     start = _start_pool(config)
     kept = config.folder.resolve() / START
     work = Work(

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments.joint_rules import language_model_run
+from experiments.jobs import language_model_run
 from experiments.joint_rules.config import JerpConfig
 from experiments.joint_rules.language_model import JOINT, PARTS
 from experiments.joint_rules.language_model_config import (
     READER_SMOKE,
 )
-from experiments.joint_rules.language_model_run import run_language_model, stages
+from experiments.joint_rules.language_model_run import stages
 from experiments.joint_rules.main import run
 from jerp.errors import StorageError, TrainingError
 from jerp.models.presets import tiny_decoder
@@ -161,7 +161,7 @@ def test_report_figure_and_table_are_written(done):
     assert "note: asked, asked went" in text
     assert ".50 [.50, .50] of 16" in report and "- [-, -] of 0" in report
     assert (config.folder / "figures" / "curve.png").stat().st_size > 5_000
-    assert run_language_model(config, quiet()) == results  # without a process
+    assert run(config, console=quiet()) == results  # without a process
 
 
 def test_bars_name_the_stage_by_the_files_that_are_there(tmp_path):
@@ -210,17 +210,17 @@ def test_a_damaged_file_of_a_part_is_named(done, part, name):
     told = f"{path}: .*; delete {path.parent}; the same command makes it again"
     try:
         with pytest.raises(StorageError, match=told):
-            run_language_model(config, quiet())
+            run(config, console=quiet())
     finally:
         path.write_bytes(kept)
-    assert run_language_model(config, quiet()) == results
+    assert run(config, console=quiet()) == results
 
 
 @pytest.mark.slow
 def test_a_small_model_goes_through_every_part_and_resumes(tmp_path):
     folder = small_model(tmp_path / "model")
     config = JerpConfig(policy=str(folder), smoke=True, out=tmp_path / "run")
-    results = run_language_model(config, quiet())
+    results = run(config, console=quiet())
     assert {(row["part"], row["told"]) for row in results["rows"]} == SOLVED.keys()
     assert all(run["sampler_gap"] < 1e-4 for run in results["runs"].values())
     lora, adapters = load_adapters(
@@ -231,7 +231,7 @@ def test_a_small_model_goes_through_every_part_and_resumes(tmp_path):
     assert len(read_pool(config.folder / "similar" / "pool.json").task_keys) == 6
     for part in ("asked", "prompted"):
         (config.folder / part / "evaluation.safetensors").unlink()
-    again = run_language_model(config, quiet())
+    again = run(config, console=quiet())
     for name in ("rows", "runs", "notes"):
         assert again[name] == results[name]
 
@@ -242,4 +242,4 @@ def test_a_file_that_is_no_model_ends_with_what_to_do(tmp_path):
     path.write_text("no model")
     config = JerpConfig(policy=str(path), smoke=True, out=tmp_path / "run")
     with pytest.raises(TrainingError, match=r"note.txt: not a complete GGUF file"):
-        run_language_model(config, quiet())
+        run(config, console=quiet())

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments.gigpo_vs_grpo import language_model_run
-from experiments.gigpo_vs_grpo.config import GigpoConfig
+from experiments.gigpo_vs_grpo.config import READER_SMOKE, GigpoConfig
+from experiments.gigpo_vs_grpo.language_model_run import LANGUAGE_MODEL, stages
 from experiments.gigpo_vs_grpo.main import run
 from experiments.gigpo_vs_grpo.report import SMOKE
+from experiments.jobs import language_model_run
 from jerp.envs.house import house_small
 from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import TASK_TEXTS, HouseText
@@ -101,7 +102,7 @@ def test_a_smoke_run_says_so_above_its_table(done):
 @pytest.mark.parametrize(("iterations", "labels"), [(2, 1), (19, 1), (20, 2)])
 def test_the_curve_has_a_mean_where_there_are_enough(done, iterations, labels):
     curve = [1.0] * iterations
-    axis = language_model_run._draw({**done[1], "curve": curve}).axes[0]
+    axis = LANGUAGE_MODEL.report({**done[1], "curve": curve}).curve.axes[0]
     assert len(axis.get_legend().get_texts()) == labels
     assert axis.get_ylim()[0] < 0 and axis.get_ylim()[1] > 1
     assert all(tick == round(tick) for tick in axis.get_xticks())
@@ -111,7 +112,9 @@ def test_bars_name_the_stage_by_the_files_that_are_there(tmp_path):
     seen, base, trained = [], tmp_path / "base", tmp_path / "trained"
 
     def look():
-        seen.append(language_model_run.stages(tmp_path, 2))
+        found = stages(tmp_path, READER_SMOKE)
+        assert [stage.steps for stage in found] == [2, READER_SMOKE.iterations + 1]
+        seen.append(tuple((stage.label, stage.behind) for stage in found))
 
     look()
     base.mkdir()
