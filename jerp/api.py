@@ -24,12 +24,25 @@ from jerp.estimators.boundary import (
     capability_set,
     unsolved_upper_bound,
 )
+from jerp.estimators.break_even import (
+    BreakEven,
+    break_even,
+    pass_between,
+    samples_needed,
+)
+from jerp.estimators.contribution import Contributions, swap_contributions
 from jerp.estimators.correlation import RankCorrelation, rank_correlation
 from jerp.estimators.crossing import Crossing, crossing_k
 from jerp.estimators.fitted_q import FittedQ, fitted_q_evaluation
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.estimators.lower_bound import bernstein_lower_bound
 from jerp.estimators.marginal import marginal_horizon, marginal_k, saturation_horizon
+from jerp.estimators.novelty import (
+    SequenceOverlap,
+    distinct_sequences,
+    perplexity,
+    sequence_overlap,
+)
 from jerp.estimators.ope import doubly_robust, importance_sampling
 from jerp.estimators.ope_summary import OpeEstimate, PolicyEvaluation
 from jerp.estimators.ope_terms import OpeTerms
@@ -115,8 +128,10 @@ from jerp.typing import Outcome
 __all__ = [
     "AnchorCoverage",
     "BoundaryChange",
+    "BreakEven",
     "CapabilitySet",
     "ConfigError",
+    "Contributions",
     "Crossing",
     "EditCounts",
     "EditOp",
@@ -140,6 +155,7 @@ __all__ = [
     "RuleEdits",
     "RuleLogProb",
     "RulePool",
+    "SequenceOverlap",
     "ShapeError",
     "SignTest",
     "Statistic",
@@ -160,6 +176,7 @@ __all__ = [
     "bernstein_lower_bound",
     "bootstrap_interval",
     "boundary_change",
+    "break_even",
     "capability_set",
     "categorical_entropy",
     "check_pool",
@@ -170,6 +187,7 @@ __all__ = [
     "crossing_k",
     "dense_group_ids",
     "discounted_returns",
+    "distinct_sequences",
     "doubly_robust",
     "effective_sample_size",
     "evaluate_policies",
@@ -203,9 +221,11 @@ __all__ = [
     "pass_at_k",
     "pass_at_k_float64",
     "pass_at_k_t",
+    "pass_between",
     "pass_hat_k",
     "pass_hat_k_float64",
     "performance_profile",
+    "perplexity",
     "policy_entropy",
     "policy_overlap",
     "probability_of_improvement",
@@ -218,13 +238,16 @@ __all__ = [
     "rule_log_prob",
     "safe_exp",
     "safe_sqrt",
+    "samples_needed",
     "saturation_horizon",
     "select_similar",
     "select_top",
+    "sequence_overlap",
     "sign_test",
     "simultaneous_band",
     "smallest_detectable_difference",
     "standardize",
+    "swap_contributions",
     "task_mean_baseline",
     "unsolved_upper_bound",
     "value_loss",
