@@ -62,18 +62,28 @@ from jerp.estimators.significance import (
     SignTest,
     holm,
     mcnemar_exact,
+    mcnemar_one_sided,
     sign_test,
 )
 from jerp.estimators.standard_error import (
     clustered_standard_error,
     smallest_detectable_difference,
 )
+from jerp.estimators.student import student_interval, student_quantile
 from jerp.estimators.summary import (
     interquartile_mean,
     performance_profile,
     probability_of_improvement,
 )
 from jerp.estimators.surface import PassSurface, SurfaceMean, pass_at_k_t
+from jerp.estimators.verdict import (
+    BoundaryTest,
+    BoundaryVerdict,
+    TaskChanges,
+    boundary_test,
+    boundary_verdict,
+    task_changes,
+)
 from jerp.objectives.aggregate import aggregate_loss
 from jerp.objectives.awr import (
     awr_policy_loss,
@@ -128,6 +138,8 @@ from jerp.typing import Outcome
 __all__ = [
     "AnchorCoverage",
     "BoundaryChange",
+    "BoundaryTest",
+    "BoundaryVerdict",
     "BreakEven",
     "CapabilitySet",
     "ConfigError",
@@ -160,6 +172,7 @@ __all__ = [
     "SignTest",
     "Statistic",
     "SurfaceMean",
+    "TaskChanges",
     "Trajectory",
     "TrajectoryError",
     "UnknownNameError",
@@ -176,6 +189,8 @@ __all__ = [
     "bernstein_lower_bound",
     "bootstrap_interval",
     "boundary_change",
+    "boundary_test",
+    "boundary_verdict",
     "break_even",
     "capability_set",
     "categorical_entropy",
@@ -214,6 +229,7 @@ __all__ = [
     "masked_sum",
     "masked_variance",
     "mcnemar_exact",
+    "mcnemar_one_sided",
     "of_group",
     "overlong_filter",
     "overlong_penalty",
@@ -247,7 +263,10 @@ __all__ = [
     "simultaneous_band",
     "smallest_detectable_difference",
     "standardize",
+    "student_interval",
+    "student_quantile",
     "swap_contributions",
+    "task_changes",
     "task_mean_baseline",
     "unsolved_upper_bound",
     "value_loss",

@@ -1,7 +1,8 @@
 """Exact tests of paired outcomes, and what many of them at once are worth.
 
-Symbols: `b` gains and `c` losses among paired tasks; p-values in [0, 1], two-sided. No
-normal or chi-squared approximation: the counts that matter here are small.
+Symbols: `b` gains and `c` losses among paired tasks; p-values in [0, 1], two-sided
+unless named otherwise. No normal or chi-squared approximation: the counts that matter
+here are small.
 """
 
 from __future__ import annotations
@@ -15,21 +16,20 @@ from jerp.estimators.arguments import broadcast_counts, row_axes
 from jerp.ops.checks import check_axes, check_values
 from jerp.typing import Array, ArrayLike
 
-__all__ = ["SignTest", "holm", "mcnemar_exact", "sign_test"]
+__all__ = ["SignTest", "holm", "mcnemar_exact", "mcnemar_one_sided", "sign_test"]
 
 _RESCALE = 2.0**64
 """Binomials are kept below this times a power of it, far from float32's 2^128."""
 
 
 @jax.jit
-def _exact(gains: Array, losses: Array) -> Array:
-    """Two-sided p by the ratios of neighbouring binomials.
+def _lower_tail(most: Array, total: Array) -> Array:
+    """P(X <= most) of Binomial(total, 1 / 2), for most <= total / 2.
 
-    Upwards in i, with C(n, i) = t and the sum of C(n, 0..i) = t s: all terms are
-    positive, so that nothing cancels and each step adds one rounding.
+    By the ratios of neighbouring binomials, upwards in i, with C(n, i) = t and the sum
+    of C(n, 0..i) = t s: all terms are positive, so that nothing cancels and each step
+    adds one rounding.
     """
-    total = gains + losses
-    fewer = jnp.minimum(gains, losses)
 
     def step(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         term, turns, below = state
@@ -41,18 +41,33 @@ def _exact(gains: Array, losses: Array) -> Array:
             turns + large.astype(jnp.int32),
             1.0 + below / ratio,
         )
-        return jax.tree.map(lambda x, y: jnp.where(i <= fewer, x, y), new, state)
+        return jax.tree.map(lambda x, y: jnp.where(i <= most, x, y), new, state)
 
     start = (
         jnp.ones(total.shape),
         jnp.zeros(total.shape, jnp.int32),
         jnp.ones(total.shape),
     )
-    most = jnp.max(fewer, initial=0)
-    term, turns, below = jax.lax.fori_loop(1, most + 1, step, start)
-    one_side = jnp.ldexp(term * below, 64 * turns - total)
+    last = jnp.max(most, initial=0)
+    term, turns, below = jax.lax.fori_loop(1, last + 1, step, start)
+    return jnp.where(most >= 0, jnp.ldexp(term * below, 64 * turns - total), 0.0)
+
+
+@jax.jit
+def _two_sided(gains: Array, losses: Array) -> Array:
+    fewer = jnp.minimum(gains, losses)
+    one_side = _lower_tail(fewer, gains + losses)
     p_value = jnp.where(gains == losses, 1.0, jnp.minimum(2.0 * one_side, 1.0))
     return jnp.where(fewer >= 0, p_value, jnp.nan)
+
+
+@jax.jit
+def _one_sided(gains: Array, losses: Array) -> Array:
+    """Of the two tails the one below the middle: no sum is larger than a half."""
+    more = gains > losses
+    tail = _lower_tail(jnp.where(more, losses, gains - 1), gains + losses)
+    p_value = jnp.where(more, tail, 1.0 - tail)
+    return jnp.where(jnp.minimum(gains, losses) >= 0, p_value, jnp.nan)
 
 
 def mcnemar_exact(gains: ArrayLike, losses: ArrayLike) -> Array:
@@ -83,10 +98,45 @@ def mcnemar_exact(gains: ArrayLike, losses: ArrayLike) -> Array:
       >>> [round(float(mcnemar_exact(b, c)), 3) for b, c in ((5, 1), (3, 7), (9, 1))]
       [0.219, 0.344, 0.021]
     """
+    return _two_sided(*_pair(gains, losses))
+
+
+def mcnemar_one_sided(gains: ArrayLike, losses: ArrayLike) -> Array:
+    """Exact one-sided p-value of McNemar's test: are gains no likelier than losses?
+
+        p = P(X >= b),   X ~ Binomial(b + c, 1 / 2)
+
+    Small where gains outnumber losses. The mirror, where losses outnumber gains, is
+    `mcnemar_one_sided(losses, gains)`; both p together are 1 + P(X = b).
+
+    Args:
+      gains: `[...]` int32, b: tasks solved by the second agent alone.
+      losses: same shape, int32, c: tasks solved by the first alone.
+
+    Returns:
+      `[...]` float32; 1 without a gain. Relative error below 1e-5 for up to 10,000
+      discordant tasks; below 1e-38 it is 0. NaN under jit for negative counts.
+
+    Raises:
+      InputError: see `mcnemar_exact`. `ShapeError`, one of them: floats, or two shapes.
+
+    Deviations: see `mcnemar_exact`. Where gains outnumber losses this is half of its p.
+
+    Reference: see `mcnemar_exact`.
+
+    Example:
+      >>> p = mcnemar_one_sided(jnp.array([5, 3, 9]), jnp.array([1, 7, 1]))
+      >>> [round(x, 3) for x in p.tolist()]
+      [0.109, 0.945, 0.011]
+    """
+    return _one_sided(*_pair(gains, losses))
+
+
+def _pair(gains: ArrayLike, losses: ArrayLike) -> tuple[Array, Array]:
     axes = row_axes(gains)
     check_axes(gains=(gains, axes), losses=(losses, axes))
     b, c = broadcast_counts(gains=gains, losses=losses)
-    return _exact(b.astype(jnp.int32), c.astype(jnp.int32))  # their sum may be larger
+    return b.astype(jnp.int32), c.astype(jnp.int32)  # their sum may be larger
 
 
 class SignTest(NamedTuple):

@@ -1,5 +1,7 @@
 """McNemar against rational numbers, Holm against a walk, and what both keep."""
 
+from math import comb
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -9,7 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jerp.errors import InputError
-from jerp.estimators.significance import holm, mcnemar_exact, sign_test
+from jerp.estimators.significance import (
+    holm,
+    mcnemar_exact,
+    mcnemar_one_sided,
+    sign_test,
+)
 from tests.reference import boundary as reference
 
 P_VALUES = np.float32([[0.04, 0.5, 0.001], [0.03, 0.9, 0.04]])
@@ -34,6 +41,33 @@ def test_against_rational_numbers(transform):
     np.testing.assert_allclose(found, exact, rtol=2e-6)
 
 
+def test_one_sided_by_hand():
+    """7/64 of 5:1, 11/1024 of 9:1; 3:7 upwards 968/1024, downwards 176/1024."""
+    found = mcnemar_one_sided(jnp.array([5, 9, 3, 7, 0]), jnp.array([1, 1, 7, 3, 4]))
+    assert found.tolist() == [7 / 64, 11 / 1024, 968 / 1024, 176 / 1024, 1.0]
+
+
+def test_one_sided_against_rational_numbers(transform):
+    gains, losses = np.indices((41, 41), np.int32)
+    found = np.asarray(transform(mcnemar_one_sided)(gains, losses))
+    exact = [
+        [float(reference.mcnemar_one_sided(b, c)) for c in range(41)] for b in range(41)
+    ]
+    np.testing.assert_allclose(found, exact, rtol=2e-6)
+
+
+def test_one_side_and_its_mirror_overlap_in_what_was_seen():
+    gains, losses = np.indices((21, 21), np.int32)
+    up, down = mcnemar_one_sided(gains, losses), mcnemar_one_sided(losses, gains)
+    seen = [[comb(b + c, b) / 2 ** (b + c) for c in range(21)] for b in range(21)]
+    np.testing.assert_allclose(np.asarray(up + down), 1 + np.array(seen), rtol=1e-6)
+    smaller = np.minimum(up, down)
+    both = np.where(gains == losses, 1, 2 * smaller)
+    np.testing.assert_allclose(both, mcnemar_exact(gains, losses), rtol=1e-6)
+    inside = jax.jit(mcnemar_one_sided)(jnp.array([-1, 2]), jnp.array([3, -2]))
+    assert np.isnan(inside).all()
+
+
 @pytest.mark.parametrize(
     ("gains", "losses"), [(300, 100), (1000, 900), (1001, 1000), (126, 0)]
 )
@@ -41,6 +75,9 @@ def test_many_discordant_tasks(gains, losses):
     exact = float(reference.mcnemar(gains, losses))
     found = mcnemar_exact(gains, losses)
     assert float(found) == pytest.approx(exact, rel=5e-6)
+    for b, c in ((gains, losses), (losses, gains)):
+        exact = float(reference.mcnemar_one_sided(b, c))
+        assert float(mcnemar_one_sided(b, c)) == pytest.approx(exact, rel=5e-6)
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16])

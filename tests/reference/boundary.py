@@ -10,6 +10,12 @@ def mcnemar(gains, losses):
     return min(Fraction(1), Fraction(2 * tail, 2**total))
 
 
+def mcnemar_one_sided(gains, losses):
+    total = gains + losses
+    tail = sum(comb(total, i) for i in range(gains, total + 1))
+    return Fraction(tail, 2**total)
+
+
 def holm(p_values):
     """A dict walk: smallest first, each times the number of those left."""
     ordered = sorted(range(len(p_values)), key=lambda i: p_values[i])
