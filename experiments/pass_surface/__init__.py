@@ -1,0 +1,1 @@
+"""PASS@(k, T): did training move the capability boundary, or only its efficiency?"""
