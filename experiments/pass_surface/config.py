@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from jerp.errors import ConfigError
 from jerp.ops.checks import check_choice
@@ -66,6 +67,8 @@ class Sizes:
       ks: budgets k.
       block: the most episodes that are played at once.
       other_tasks: tasks of each other world, an episode each, that show forgetting.
+      read_samples: runs a question that the arms read of each other, to see how they
+        solve it; at most `samples`.
     """
 
     demonstrations: int = 3000
@@ -83,6 +86,7 @@ class Sizes:
     ks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     block: int = 512
     other_tasks: int = 512
+    read_samples: int = 16
 
 
 SIZES = {
@@ -101,6 +105,7 @@ SIZES = {
         ks=(1, 2, 4),
         block=32,
         other_tasks=8,
+        read_samples=4,
     ),
     "full": Sizes(questions=300, sft_visits=(10, 20, 40, 80, 160), iterations=240),
 }
@@ -118,6 +123,9 @@ class PassSurfaceConfig:
       workers: processes side by side.
       arms: what is trained from the base: "sft" (cloning on 200 questions), "grpo" (on
         the same ones), "ppo".
+      executor: "smollm2" asks it of the frozen SmolLM2-135M, from its recorded
+        responses: does a learned controller around it solve tasks that the base
+        sequence never does? Then `seeds` are those of the controllers, 5 if None.
       out: run folder; None gives `jerp-runs/pass-surface`. The same command in the same
         folder resumes.
       smoke: check the plumbing, with one seed unless `seeds` says more, in less than a
@@ -129,6 +137,7 @@ class PassSurfaceConfig:
     seeds: int | None = None
     workers: int = 2
     arms: tuple[str, ...] = ("sft", "grpo")
+    executor: Literal["none", "smollm2"] = "none"
     out: Path | None = None
     smoke: bool = False
     full: bool = False
@@ -150,6 +159,22 @@ class PassSurfaceConfig:
             )
         if self.smoke and self.full:
             raise ConfigError("smoke and full exclude each other; give one of them")
+        check_choice("executor", self.executor, ("none", "smollm2"))
+        if self.executor != "none":
+            self._check_frozen()
+
+    def _check_frozen(self) -> None:
+        """What is recorded has one size, and arms of its own."""
+        if self.full:
+            raise ConfigError(
+                "full: expected none with an executor, whose recorded responses have "
+                "one size"
+            )
+        if self.arms != PassSurfaceConfig.arms:
+            raise ConfigError(
+                "arms: expected none with an executor: base, cloning and advantage "
+                f"weighting are compared, got {' '.join(self.arms)}"
+            )
 
     @property
     def scale(self) -> str:
@@ -174,14 +199,15 @@ class PassSurfaceConfig:
     @property
     def folder(self) -> Path:
         """The run folder."""
-        name = "-smoke" if self.smoke else "-full" if self.full else ""
+        name = "" if self.executor == "none" else f"-{self.executor}"
+        name += "-smoke" if self.smoke else "-full" if self.full else ""
         return self.out or Path("jerp-runs") / f"pass-surface{name}"
 
     @property
     def command(self) -> str:
         """The command that makes this run."""
         words = ["jerp run pass-surface"]
-        for name in ("seeds", "arms", "seed", "smoke", "full", "out"):
+        for name in ("seeds", "arms", "executor", "seed", "smoke", "full", "out"):
             value, default = getattr(self, name), type(self).__dataclass_fields__[name]
             if value == default.default:
                 continue
