@@ -22,5 +22,5 @@ class Passkt(PassktSettings):
         with progress_if_slow() as on_stage:
             results, folder = run(self, on_stage=on_stage)
         show(render(results))
-        print(f"results.json, report.md and figures: {folder}")
+        print(f"results.json, report.html, report.md and figures: {folder}")
         return 0

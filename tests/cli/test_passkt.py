@@ -26,11 +26,17 @@ def test_two_files_are_compared_in_a_folder_named_after_them(here, capsys):
     rows = [line.split() for line in shown.splitlines()]
     assert ["3", "2", "5", "1", "2", ".219", ".438"] in [row[:7] for row in rows]
     assert "note: 1 task of b.csv left out, not in the other file: 'more'" in shown
-    assert shown.endswith("results.json, report.md and figures: passkt-a-b\n")
+    assert shown.endswith("json, report.html, report.md and figures: passkt-a-b\n")
     assert sorted(path.name for path in (here / "passkt-a-b").iterdir()) == [
         "curves.png",
+        "curves.svg",
         "difference.png",
+        "difference.svg",
         "heatmap.png",
+        "heatmap.svg",
+        "questions.png",
+        "questions.svg",
+        "report.html",
         "report.md",
         "results.json",
     ]

@@ -1,4 +1,4 @@
-"""Pass surfaces as terminal tables and as `report.md`, from `results.json` alone.
+"""Pass surfaces as terminal tables and as pages, from `results.json` alone.
 
 Every table says its sizes, seeds, protocol and the command that made it.
 """
@@ -15,7 +15,8 @@ from rich.text import Text
 
 from jerp.runs.browse import printable
 from jerp.runs.cells import markdown_table
-from jerp.runs.pass_surface.figures import figure_name
+from jerp.runs.page import write_page
+from jerp.runs.pass_surface.figure_words import FIGURE_GUIDE, figure_lines
 from jerp.runs.pass_surface.tables import Table, caption, tables
 
 __all__ = ["render", "write_report"]
@@ -58,15 +59,17 @@ def _rich(table: Table) -> RichTable:
 
 
 def write_report(results: Mapping[str, Any], folder: Path) -> Path:
-    """Writes `report.md` beside the figures it shows."""
+    """Writes `report.md` beside its figures, and `report.html` with them inside.
+
+    Returns:
+      The page.
+    """
     lines = ["# Pass@(k, T)\n", _sources(results)]
     lines += [f"- {note}" for note in results["notes"]]
     for part in results["parts"]:
         lines += _section(results, part)
-    lines.append(READING_GUIDE)
-    path = folder / "report.md"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    lines += [READING_GUIDE, FIGURE_GUIDE]
+    return write_page("\n".join(lines) + "\n", folder)
 
 
 def _sources(results: Mapping[str, Any]) -> str:
@@ -81,6 +84,5 @@ def _section(results: Mapping[str, Any], part: Mapping[str, Any]) -> Sequence[st
     for table in tables(results, part):
         lines += [f"\n### {table.title}\n", under + "\n"]
         lines.append(markdown_table(table.header, table.rows))
-    kinds = ("curves", "heatmap") + (("difference",) if part["comparisons"] else ())
-    lines += [f"\n![{k}]({figure_name(results, part, k)})" for k in kinds]
+    lines += [f"\n{line}" for line in figure_lines(results, part)]
     return [*lines, ""]

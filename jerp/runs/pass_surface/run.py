@@ -21,7 +21,7 @@ __all__ = ["run"]
 def run(
     settings: PassktSettings, *, on_stage: Callable[[str], None] = lambda _: None
 ) -> tuple[dict[str, Any], Path]:
-    """Makes `results.json`, `report.md` and figures.
+    """Makes `results.json`, `report.md`, `report.html` and figures.
 
     Args:
       settings: see `PassktSettings`.
@@ -73,7 +73,7 @@ def _check_replaceable(folder: Path, settings: PassktSettings) -> None:
         earlier = read_json(folder / "results.json")
     except StorageError:
         earlier = {}
-    ours = {"results.json", "report.md", *earlier.get("figures", ())}
+    ours = {"results.json", "report.md", "report.html", *earlier.get("figures", ())}
     if earlier.get("format") != FORMAT or not names <= ours:
         raise ConfigError(
             f"--out: {folder} holds {sorted(names - ours or names)[0]!r}, which jerp "

@@ -47,7 +47,7 @@ class PassktSettings:
       level: nominal coverage of intervals and bands.
       resamples: of tasks, for intervals and bands.
       seed: of the resampling; at least 0.
-      out: folder for results.json, report.md and figures; passkt-NAME if left out.
+      out: folder for results.json, the report and figures; passkt-NAME if left out.
     """
 
     file: Positional[Path]

@@ -23,6 +23,7 @@ from jerp.runs.pass_surface.report import render
 from jerp.runs.pass_surface.run import run
 from jerp.runs.pass_surface.settings import PassktSettings
 from jerp.storage.documents import read_json
+from tests.html_pages import Page
 from tests.runs.pass_surface.files import (
     EARLY,
     HALF,
@@ -331,10 +332,10 @@ def test_a_column_gives_parts_that_share_their_settings(tmp_path, files):
     assert (6 * means[0] + 4 * means[1]) / 10 == pytest.approx(whole)
     report = (folder / "report.md").read_text()
     assert "## kind = others" in report
-    for name in results["figures"]:
-        assert name in report and (folder / name).read_bytes()[:4] == b"\x89PNG"
-    assert results["figures"][0] == "1-ends-in-0-1-curves.png"
-    assert len(results["figures"]) == 6
+    assert all((folder / name).stat().st_size > 0 for name in results["figures"])
+    pictures = [name for name in results["figures"] if name.endswith(".png")]
+    assert all(f"]({name})" in report for name in pictures) and len(pictures) == 8
+    assert pictures[0] == "1-ends-in-0-1-curves.png"
 
 
 def test_one_task_one_k_and_one_horizon_have_a_point_without_limits(tmp_path):
@@ -441,20 +442,40 @@ def test_tables_say_what_they_rest_on(files, compared):
     assert text_of(results).count(under) == 1
     row = "| 3 | 2 | 5 | 1 | 2 | .219 | .438 |"
     assert row in report and ".219" in text_of(results)
-    for kind in ("curves", "heatmap", "difference"):
-        assert (
-            f"![{kind}]({kind}.png)" in report and (compared / f"{kind}.png").exists()
-        )
+    for kind in ("curves", "heatmap", "difference", "questions"):
+        assert f"]({kind}.png)" in report and (compared / f"{kind}.png").exists()
+
+
+def test_the_page_is_whole_in_itself(compared):
+    text = (compared / "report.html").read_text()
+    page = Page(text)
+    assert page.references and all(
+        value.startswith(("data:image/png;base64,", "text-align:"))
+        for value in page.references
+    )
+    assert not page.tags & {"script", "link", "iframe", "object", "svg"}
+    assert "@import" not in text and "url(" not in text
+
+
+def test_every_picture_has_words_and_every_table_a_header(compared):
+    page = Page((compared / "report.html").read_text())
+    assert len(page.pictures) == 4
+    assert any("lost 1, gained 5, neither 2" in words for words in page.pictures)
+    assert len(page.tables) == 10
+    for header, *rows in page.tables:
+        assert set(header) == {"th"} and rows
+        assert {len(row) for row in rows} == {len(header)}
 
 
 def test_results_of_the_same_files_are_replaced_whole(files, compared, monkeypatch):
     monkeypatch.setattr(module, "write_figures", lambda results, folder: [])
+    monkeypatch.setattr(module, "write_report", lambda results, folder: None)
     settings = PassktSettings(files[0], resamples=RESAMPLES, seed=1, out=compared)
     with pytest.raises(ConfigError, match=r"holds the results of .*b\.csv; name anoth"):
         run(settings)
     run(replace(settings, file2=files[1]))
     assert read_json(compared / "results.json")["settings"]["seed"] == 1
-    assert sorted(p.name for p in compared.iterdir()) == ["report.md", "results.json"]
+    assert [path.name for path in compared.iterdir()] == ["results.json"]
 
 
 def test_a_folder_that_cannot_be_looked_at_is_refused(files, tmp_path, monkeypatch):
