@@ -26,6 +26,7 @@ PARTS = {
     "jerp.estimators.resampling",
     "jerp.estimators.studentized",
     "jerp.estimators.tally",
+    "jerp.estimators.trinomial",
     "jerp.objectives.entries",
     "jerp.ops.checks",
     "jerp.rules.book",
