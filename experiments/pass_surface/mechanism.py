@@ -2,8 +2,7 @@
 
 Transcripts are played once an arm; every policy then reads those of others. What it
 reads is masked as it was when it was played, and the numbers are exact functions of its
-probabilities, where a drawn answer would add noise. Episodes are `rollout`'s: of
-`Q * samples`, number `b` plays question `b % Q`.
+probabilities, where a drawn answer would add noise.
 """
 
 from __future__ import annotations
@@ -16,22 +15,96 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from experiments.pass_surface.config import CATEGORIES, TRAINED_LIMIT, Sizes
+from experiments.pass_surface.evaluation import (
+    Questions,
+    episode_key,
+    episodes,
+    questions,
+)
+from experiments.pass_surface.places import LOOKUP, Place
+from jerp.envs.lookup_tasks import LookupParams
+from jerp.envs.shared_words import SharedWords
 from jerp.models.token_policy import TokenPolicy
-from jerp.trajectory import Trajectory
-from jerp.typing import Array, Outcome
+from jerp.trajectory import Trajectory, concatenate
+from jerp.typing import Array, Key, Outcome
 
 __all__ = [
     "KINDS",
+    "NUM_SEARCHES",
+    "SEARCHED",
     "measure",
+    "measure_mechanism",
     "query_sequences",
     "right_answer_probability",
+    "right_answers",
     "token_sums",
 ]
 
 KINDS = ("query", "answer")
 """Of tokens: those of searches, and those of the answer."""
 
+SEARCHED = tuple(name for name, limits in CATEGORIES.items() if max(limits) > 0)
+"""Categories in which there is something to look up."""
+
+NUM_SEARCHES = LOOKUP.size.num_entities
+"""Actions from there on are answers."""
+
 Measured = dict[str, np.ndarray]
+
+
+def measure_mechanism(
+    key: Key, place: Place, params: Mapping[str, Any], sizes: Sizes
+) -> dict[str, dict[str, Measured]]:
+    """What `measure` finds of a seed's test questions, by category and arm.
+
+    Budgets are hidden and the largest; the runs are the first ones of those in the
+    arms' evaluations.
+
+    Args:
+      key: of the seed's evaluation; not consumed.
+      place: of questions.
+      params: by arm; "base" among them.
+      sizes: numbers of questions and of samples that are read.
+    """
+    found = {}
+    for category in SEARCHED:
+        asked = questions(key, sizes, category)
+        play = partial(_transcripts, episode_key(key, category), place, asked, sizes)
+        found[category] = measure(
+            play,
+            place.policy(),
+            params,
+            right_answers(place, asked),
+            num_searches=NUM_SEARCHES,
+        )
+    return found
+
+
+def right_answers(place: Place, asked: Questions) -> np.ndarray:
+    """`[Q]` int32, the action that answers each question."""
+    params = asked.under(0, announced=False)
+    starts = jax.random.clone(params.starts)  # not consumed
+    return np.asarray(_told_answers(starts, params.tasks, env=place.env))
+
+
+@partial(jax.jit, static_argnames="env")
+def _told_answers(starts: Key, tasks: LookupParams, *, env: SharedWords) -> Array:
+    """Of an oracle that has found everything and may look up nothing more."""
+    state, _ = jax.vmap(env.reset)(starts, tasks)
+    told = state.replace(found=jnp.ones_like(state.found))
+    return jax.vmap(env.oracle)(told, tasks)
+
+
+def _transcripts(
+    key: Key, place: Place, asked: Questions, sizes: Sizes, params: Any
+) -> Trajectory:
+    settings: Any = {"limit": TRAINED_LIMIT, "announced": False}
+    samples = min(sizes.read_samples, sizes.samples)
+    blocks = episodes(
+        *(key, place, params, asked), samples=samples, block=sizes.block, **settings
+    )
+    return concatenate([*blocks])
 
 
 def measure(
@@ -46,7 +119,8 @@ def measure(
     """Transcripts of every arm, read by the base and by the arm.
 
     Args:
-      play: plays the questions with the given parameters, each as often.
+      play: plays the Q questions with the given parameters, each as often; episode `b`
+        plays question `b % Q`.
       policy: of all arms.
       params: by arm; "base" among them.
       right: `[Q]` int32, the action that answers each question.
@@ -112,7 +186,7 @@ def right_answer_probability(
     """
     last = _last_step(data)
     legal: Any = data.legal
-    answers = jnp.arange(legal.shape[-1]) >= num_searches
+    answers = jnp.arange(legal.shape[-1])[None, None] >= num_searches
     asked = data.replace(
         action=jnp.where(last, right[:, None], data.action),
         legal=jnp.where(last[..., None], legal & answers, legal),

@@ -36,9 +36,9 @@ NOTES = (
     "force are left out",
     "sequences: all searches of a run in their order, failed ones included; distinct "
     "ones among {draws} runs of a question",
-    "known to the base: share of the arm's runs whose sequence is in {half} runs of the "
-    "base, and common mass, 1 - total variation; ceiling: other runs of the base itself "
-    "in place of the arm's",
+    "known to the base: share of the arm's runs whose sequence is in {half} runs of "
+    "the base, and common mass, 1 - total variation; ceiling: other runs of the base "
+    "itself in place of the arm's",
     "swap: chance of the right answer from whose searches, with whose answer; searches "
     "are masked at the answer, which comes where the searcher gave his",
     "parts: Shapley values, the mean over both orders of exchange; half of the "
