@@ -56,6 +56,13 @@ from jerp.estimators.overlap import (
 from jerp.estimators.passk import pass_at_k, pass_hat_k
 from jerp.estimators.passk_float64 import pass_at_k_float64, pass_hat_k_float64
 from jerp.estimators.policy_value import evaluate_policies
+from jerp.estimators.power import (
+    Changes,
+    boundary_power,
+    expected_changes,
+    questions_for_power,
+    samples_for_power,
+)
 from jerp.estimators.proportion import wilson_interval
 from jerp.estimators.resampling import Statistic, weighted_mean
 from jerp.estimators.significance import (
@@ -142,6 +149,7 @@ __all__ = [
     "BoundaryVerdict",
     "BreakEven",
     "CapabilitySet",
+    "Changes",
     "ConfigError",
     "Contributions",
     "Crossing",
@@ -189,6 +197,7 @@ __all__ = [
     "bernstein_lower_bound",
     "bootstrap_interval",
     "boundary_change",
+    "boundary_power",
     "boundary_test",
     "boundary_verdict",
     "break_even",
@@ -206,6 +215,7 @@ __all__ = [
     "doubly_robust",
     "effective_sample_size",
     "evaluate_policies",
+    "expected_changes",
     "explain_refusal",
     "fitted_q_evaluation",
     "gae",
@@ -246,6 +256,7 @@ __all__ = [
     "policy_overlap",
     "probability_of_improvement",
     "prune",
+    "questions_for_power",
     "rank_correlation",
     "record_use",
     "refusal",
@@ -254,6 +265,7 @@ __all__ = [
     "rule_log_prob",
     "safe_exp",
     "safe_sqrt",
+    "samples_for_power",
     "samples_needed",
     "saturation_horizon",
     "select_similar",

@@ -25,6 +25,7 @@ from jerp.typing import Array, ArrayLike
 
 __all__ = [
     "ALPHA",
+    "SEED_LEVEL",
     "BoundaryTest",
     "BoundaryVerdict",
     "TaskChanges",
@@ -35,6 +36,9 @@ __all__ = [
 
 ALPHA = 0.05
 """Of each direction, over all categories."""
+
+SEED_LEVEL = 0.95
+"""Of the interval between seeds that the rule asks for, and of that of efficiency."""
 
 
 class BoundaryVerdict(IntEnum):
@@ -100,18 +104,15 @@ def task_changes(
       (1, 1)
     """
     gain, loss = as_array(gain), as_array(loss)
-    number = np.size(gain)
-    task = jnp.arange(number) if cluster is None else as_array(cluster)
-    kept = jnp.ones(number, bool) if mask is None else as_array(mask)
-    check_axes(
-        gain=(gain, "N", bool),
-        loss=(loss, "N", bool),
-        cluster=(task, "N", int),
-        mask=(kept, "N", bool),
-    )
+    kept = jnp.ones(np.shape(gain), bool) if mask is None else as_array(mask)
+    check_axes(gain=(gain, "N", bool), loss=(loss, "N", bool), mask=(kept, "N", bool))
     net = jnp.asarray(gain).astype(jnp.int32) - jnp.asarray(loss).astype(jnp.int32)
-    index = dense_group_ids(task, mask=kept).index
-    votes = jax.ops.segment_sum(net, index, num_segments=number)
+    votes = jnp.where(kept, net, 0)
+    if cluster is not None:
+        task = as_array(cluster)
+        check_axes(mask=(kept, "N"), cluster=(task, "N", int))
+        index = dense_group_ids(task, mask=kept).index
+        votes = jax.ops.segment_sum(net, index, num_segments=len(kept))
     return TaskChanges(
         gains=jnp.sum(votes > 0, dtype=jnp.int32),
         losses=jnp.sum(votes < 0, dtype=jnp.int32),
@@ -191,8 +192,8 @@ def boundary_verdict(
 
     Args:
       test: of the C categories.
-      seed_low: `[C]` float32, lower limit of the between-seed interval of the mean of
-        gain - loss (`jerp.estimators.student.student_interval`). NaN with one seed:
+      seed_low: `[C]` float32, lower limit of the 95% interval between seeds of the mean
+        of gain - loss (`jerp.estimators.student.student_interval`). NaN with one seed:
         then nothing is asked of seeds, and nothing is known of them.
       seed_high: `[C]` float32, its upper limit.
       efficiency_low: `[C]` float32, lower limit of the interval of the difference of
