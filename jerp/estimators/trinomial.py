@@ -144,7 +144,7 @@ def _window(number: int, chance: float) -> NDArray[np.int64]:
     return np.arange(first, last + 1)
 
 
-def _times_log(count: NDArray[np.int64], chance: float) -> NDArray[np.float64]:
+def _times_log(count: NDArray[np.int64], chance: float) -> NDArray[Any]:
     """The product of count and log(chance), with 0 log(0) = 0."""
     if chance > 0:
         return count * math.log(chance)
