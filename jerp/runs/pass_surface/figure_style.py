@@ -102,10 +102,22 @@ def chosen(count: int, most: int) -> list[int]:
     return sorted({round(x) for x in np.linspace(0, count - 1, min(count, most))})
 
 
-def axis_ticks(values: Sequence[float], most: int = 7) -> tuple[list[float], list[str]]:
-    """Where an axis over these budgets is marked, and how."""
-    marked = [values[i] for i in chosen(len(values), most)]
-    return marked, [_short(v) for v in marked]
+def axis_ticks(
+    values: Sequence[float], most: int = 7, *, log: bool = False
+) -> tuple[list[float], list[str]]:
+    """Where an axis over these budgets is marked, and how.
+
+    Args:
+      values: budgets, ascending; from above 0 on with `log`.
+      most: marks.
+      log: spread them evenly in the logarithm.
+    """
+    places = chosen(len(values), most)
+    if log and len(values) > most:
+        logs = np.log(values)
+        targets = np.linspace(logs[0], logs[-1], most)
+        places = sorted({int(np.abs(logs - target).argmin()) for target in targets})
+    return [values[i] for i in places], [_short(values[i]) for i in places]
 
 
 def apart(places: Sequence[float], gap: float) -> list[float]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from jerp.runs.cells import number
 from jerp.runs.pass_surface.figures import figure_kinds, figure_name
-from jerp.runs.pass_surface.figures_maps import KINDS, question_cells
+from jerp.runs.pass_surface.figures_questions import KINDS, question_cells
 from jerp.runs.pass_surface.settings import number_text
 
 __all__ = ["FIGURE_GUIDE", "alternative", "escaped", "figure_lines"]

@@ -15,7 +15,8 @@ from typing import Any
 from jerp.runs.pass_surface.agents import counted
 from jerp.runs.pass_surface.figure_style import drawable, save_figure
 from jerp.runs.pass_surface.figures_curves import draw_curves, draw_difference
-from jerp.runs.pass_surface.figures_maps import draw_heatmaps, draw_questions
+from jerp.runs.pass_surface.figures_maps import draw_heatmaps
+from jerp.runs.pass_surface.figures_questions import draw_questions
 from jerp.runs.pass_surface.settings import number_text
 
 __all__ = ["figure_kinds", "figure_name", "write_figures"]
@@ -67,4 +68,4 @@ def _title(results: Mapping[str, Any], part: Mapping[str, Any], kind: str) -> st
         return f"{title}, {level} simultaneous bands"
     if not part["comparisons"]:
         return title
-    return f"{title}; hatched: below 0, framed: the {level} band leaves 0 out"
+    return f"{title}; hatched: below 0, outlined: the {level} band leaves 0 out"

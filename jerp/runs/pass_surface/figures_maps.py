@@ -1,202 +1,35 @@
-"""Maps of pass surfaces: heat maps over both budgets, and every question a cell.
+"""Heat maps of pass surfaces over both budgets, from `results.json` alone.
 
-What a cell means is written in it, or marked: colour alone says nothing.
+Every cell has its number written in it; differences are hatched and outlined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D
 
 from jerp.runs.cells import number
 from jerp.runs.pass_surface.figure_style import axis_ticks, drawable, shortened
 
-__all__ = ["draw_heatmaps", "draw_questions", "question_cells"]
+__all__ = ["draw_heatmaps"]
 
 MOST_WRITTEN = 12
 """Rows or columns of a heat map up to which every cell has its number written in it."""
-
-MOST_MARKED = 2000
-"""Questions of a map up to which every cell has its mark."""
-
-
-WIDEST = 0.3
-"""Inches of the side of a question's cell, at most."""
-
-
-class _Kind(NamedTuple):
-    """How the cells of one kind look: colours are told apart by lightness too."""
-
-    cell: str
-    marker: str
-    mark: str
-    filled: bool = True
-
-    @property
-    def look(self) -> dict[str, Any]:
-        """Of the mark."""
-        face = self.mark if self.filled else "none"
-        return {"marker": self.marker, "color": self.mark, "mfc": face, "ls": ""}
-
-
-KINDS = {
-    "both": _Kind("#cfdbe6", "o", "#1a1a1a"),
-    "lost": _Kind("#d98032", "_", "#000000"),
-    "gained": _Kind("#0b3c6f", "+", "#ffffff"),
-    "neither": _Kind("#ffffff", "o", "#808080", filled=False),
-    "left out": _Kind("#a8a8a8", "x", "#1a1a1a"),
-}
-
-
-def question_cells(
-    results: Mapping[str, Any], part: Mapping[str, Any], comparison: Mapping[str, Any]
-) -> tuple[list[str], np.ndarray]:
-    """What became of every question at the largest T, sorted by solve rate.
-
-    Args:
-      results: the document.
-      part: one of its parts.
-      comparison: one of the part's.
-
-    Returns:
-      For every question of the part one of "both", "lost", "gained", "neither" and
-      "left out", and its solve rates, `[N, 2]`, those of the first agent and of the
-      second. Sorted by the first one's rate, then by the second one's, the most solved
-      first; left out ones, whose rates are NaN, come last.
-    """
-    rates = []
-    for name in ("first", "second"):
-        agent = results["agents"][comparison[name]]
-        correct, every = (
-            np.array([agent[field][i][-1] for i in part["tasks"]], float)
-            for field in ("num_correct", "num_samples")
-        )
-        rates.append(correct / np.maximum(every, 1))
-    first, second = rates
-    order = np.lexsort((-second, -first))
-    kinds = [
-        ("neither", "gained", "lost", "both")[2 * (first[i] > 0) + (second[i] > 0)]
-        for i in order
-    ]
-    gone = part["num_tasks"] - part["num_kept"]
-    rows = np.stack(rates, axis=1)[order]
-    return (
-        kinds + ["left out"] * gone,
-        np.concatenate([rows, np.full((gone, 2), np.nan)]),
-    )
-
-
-def draw_questions(results: Mapping[str, Any], part: Mapping[str, Any]) -> Figure:
-    """A map a pair: who solves which question at least once, at the largest T."""
-    maps = [
-        question_cells(results, part, comparison) for comparison in part["comparisons"]
-    ]
-    columns = _columns(part["num_tasks"])
-    rows = -(-part["num_tasks"] // columns)
-    height = rows * min(WIDEST, 9.5 / columns)
-    figure = Figure(
-        figsize=(10.5, len(maps) * (height + 0.9) + 0.4), layout="constrained"
-    )
-    grid = figure.subplots(len(maps), 1, squeeze=False)[:, 0]
-    for axes, found, comparison in zip(grid, maps, part["comparisons"], strict=True):
-        _questions(axes, *found, columns)
-        first, second = (
-            drawable(shortened(comparison[f"{name}_label"], 40))
-            for name in ("first", "second")
-        )
-        axes.set_title(f"{second} against {first}", fontsize=9)
-        axes.set_ylabel(f"solve rate, {shortened(first, 16)}", fontsize=7)
-        _key(axes, found[0])
-    return figure
-
-
-def _questions(
-    axes: Axes, kinds: Sequence[str], rates: np.ndarray, columns: int
-) -> None:
-    """Cells from the top left, and a line where the first agent's rate comes to 0."""
-    names = list(KINDS)
-    rows = -(-len(kinds) // columns)
-    cells = np.full(rows * columns, np.nan)
-    cells[: len(kinds)] = [names.index(kind) for kind in kinds]
-    axes.imshow(
-        cells.reshape(rows, columns),
-        cmap=ListedColormap([kind.cell for kind in KINDS.values()]),
-        vmin=-0.5,
-        vmax=len(names) - 0.5,
-        interpolation="none",
-    )
-    size = min(5.0, 200 / columns)
-    for name, kind in KINDS.items():
-        if len(kinds) <= MOST_MARKED:
-            places = np.array([i for i, k in enumerate(kinds) if k == name], int)
-            y, x = np.divmod(places, columns)
-            axes.plot(x, y, label=name, ms=size, mew=size / 4, **kind.look)
-    if len(kinds) <= MOST_MARKED:
-        axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
-        axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
-        axes.grid(which="minor", color="#888888", lw=0.4)
-        axes.tick_params(which="minor", length=0)
-    _rows_named(axes, rates[::columns, 0])
-    _frontier(axes, int((rates[:, 0] > 0).sum()), columns)
-
-
-def _rows_named(axes: Axes, rates: np.ndarray) -> None:
-    """The solve rate of each row's first question, at up to ten rows."""
-    every = -(-len(rates) // 10)
-    shown = [i for i in range(0, len(rates), every) if np.isfinite(rates[i])]
-    axes.set_yticks(shown, [number(rates[i], 2) for i in shown], fontsize=7)
-    axes.set_xticks([])
-
-
-def _frontier(axes: Axes, solved: int, columns: int) -> None:
-    """A heavy line behind the last question that the first agent solves."""
-    row, column = divmod(solved, columns)
-    x = [-0.5, column - 0.5, column - 0.5, columns - 0.5]
-    y = [row + 0.5, row + 0.5, row - 0.5, row - 0.5]
-    axes.plot(x, y, color="black", lw=2.2)
-
-
-def _key(axes: Axes, kinds: Sequence[str]) -> None:
-    """What colours and marks mean, and how many there are."""
-    handles: list[Any] = []
-    names = []
-    for kind, look in KINDS.items():
-        count = kinds.count(kind)
-        if count == 0 and kind == "left out":
-            continue
-        patch = Patch(facecolor=look.cell, edgecolor="#888888")
-        handles.append((patch, Line2D([], [], ms=5, **look.look)))
-        names.append(f"{kind} {count}")
-    handles.append(Line2D([], [], color="black", lw=2.2))
-    names.append("first agent solves none from here")
-    axes.legend(
-        handles,
-        names,
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.02),
-        ncols=len(names),
-        fontsize=8,
-        frameon=False,
-    )
-
-
-def _columns(count: int) -> int:
-    """Cells a row: a map about two and a half times as wide as high, in tens."""
-    return max(10, 10 * round(np.sqrt(2.5 * max(count, 1)) / 10))
 
 
 def draw_heatmaps(results: Mapping[str, Any], part: Mapping[str, Any]) -> Figure:
     """Each agent's surface, and the pairs' differences.
 
-    Where the band of a difference leaves 0 out, the cell has a heavy frame; where the
-    difference is below 0, it is hatched.
+    A heavy line is around cells where the band of a difference leaves 0 out; cells
+    where it is below 0 are hatched.
     """
     panels: list[tuple[str, Any, float | None]] = [
         (agent["label"], agent["surface"], None) for agent in part["agents"]
@@ -251,7 +84,8 @@ def _heatmap(
         interpolation="none",
     )
     for values, set_ticks in ((horizons, axes.set_xticks), (ks, axes.set_yticks)):
-        marked, names = axis_ticks(values, MOST_WRITTEN)
+        most = MOST_WRITTEN if len(values) <= MOST_WRITTEN else MOST_WRITTEN // 2
+        marked, names = axis_ticks(values, most)
         set_ticks([list(values).index(v) for v in marked], names, fontsize=7)
     axes.set_xlabel(f"T, {results['settings']['unit']}", fontsize=8)
     axes.set_ylabel("k, samples", fontsize=8)
@@ -261,8 +95,8 @@ def _heatmap(
     else:
         _numbers(axes, cells, signed=signed)
     if signed:
-        _marked(axes, cells < 0, hatch="//", lw=0)
-        _marked(axes, (low > 0) | (high < 0), edgecolor="black", lw=1.8)
+        _hatch(axes, cells < 0)
+        _outline(axes, (low > 0) | (high < 0))
 
 
 def _numbers(axes: Axes, cells: np.ndarray, *, signed: bool) -> None:
@@ -280,11 +114,26 @@ def _numbers(axes: Axes, cells: np.ndarray, *, signed: bool) -> None:
             text.set_bbox({"facecolor": "white", "lw": 0, "pad": 0.8, "alpha": 0.85})
 
 
-def _marked(axes: Axes, cells: np.ndarray, **look: Any) -> None:
-    """Draws the outline or the hatch of these cells."""
-    for row, column in np.argwhere(cells):
-        corner = float(column) - 0.5, float(row) - 0.5
-        axes.add_patch(Rectangle(corner, 1, 1, fill=False, **look))
+def _hatch(axes: Axes, cells: np.ndarray) -> None:
+    squares = [
+        Path.unit_rectangle().transformed(Affine2D().translate(x - 0.5, y - 0.5))
+        for y, x in np.argwhere(cells)
+    ]
+    if squares:
+        whole = Path.make_compound_path(*squares)
+        axes.add_patch(PathPatch(whole, fill=False, hatch="//", lw=0))
+
+
+def _outline(axes: Axes, cells: np.ndarray) -> None:
+    """A heavy line around these cells: the edges between one of them and another."""
+    inside = np.pad(cells, 1)
+    edges = []
+    for y, x in np.argwhere(inside[1:] != inside[:-1]):
+        edges.append([(x - 1.5, y - 0.5), (x - 0.5, y - 0.5)])
+    for y, x in np.argwhere(inside[:, 1:] != inside[:, :-1]):
+        edges.append([(x - 0.5, y - 1.5), (x - 0.5, y - 0.5)])
+    look = {"colors": "black", "linewidths": 2.2, "clip_on": False}
+    axes.add_collection(LineCollection(edges, **look))
 
 
 def _array(value: Any) -> np.ndarray:

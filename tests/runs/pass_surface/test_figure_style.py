@@ -46,6 +46,7 @@ def test_ticks_are_short_and_few():
     assert axis_ticks([0, 1, 2.5]) == ([0, 1, 2.5], ["0", "1", "2.5"])
     assert axis_ticks([1234567, 2345678.5])[1] == ["1.23e+06", "2.35e+06"]
     assert len(axis_ticks(range(100))[0]) == 7
+    assert axis_ticks(range(1, 65), log=True)[0] == [1, 2, 4, 8, 16, 32, 64]
 
 
 def test_a_long_name_keeps_its_beginning_and_its_end():

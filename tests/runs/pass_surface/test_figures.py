@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from jerp.runs.pass_surface.figure_style import save_figure
 from jerp.runs.pass_surface.figures import write_figures
 from jerp.runs.pass_surface.figures_curves import draw_curves, draw_difference
-from jerp.runs.pass_surface.figures_maps import (
+from jerp.runs.pass_surface.figures_maps import draw_heatmaps
+from jerp.runs.pass_surface.figures_questions import (
     KINDS,
-    draw_heatmaps,
     draw_questions,
     question_cells,
 )
@@ -181,13 +181,28 @@ def test_a_heat_map_writes_its_numbers_and_marks_differences_without_colour():
     # -.09, +.01 / -.08, +.02, all with a band of .1: hatched are those below 0.
     difference = panels["grpo - base"]
     assert [x.get_text() for x in difference.texts] == ["-.09", "+.01", "-.08", "+.02"]
-    hatched = [patch.get_xy() for patch in difference.patches if patch.get_hatch()]
-    assert hatched == [(-0.5, -0.5), (-0.5, 0.5)]
-    assert len(difference.patches) == 2
+    assert corners(difference) == {(-0.5, -0.5), (-0.5, 0.5)}
+    assert difference.collections[0].get_segments() == []
     narrow = document([1, 2], [0, 100], labels=PAIR, width=0.015)
     difference = drawn(draw_heatmaps, narrow)["grpo - base"]
-    framed = [p.get_xy() for p in difference.patches if p.get_linewidth() > 0]
-    assert framed == [(-0.5, -0.5), (-0.5, 0.5), (0.5, 0.5)]
+    # All but the cell of +.01, which is below on the right, leave 0 out.
+    outline = {tuple(map(tuple, s)) for s in difference.collections[0].get_segments()}
+    assert outline == {
+        ((-0.5, -0.5), (0.5, -0.5)),
+        ((0.5, 0.5), (1.5, 0.5)),
+        ((-0.5, 1.5), (0.5, 1.5)),
+        ((0.5, 1.5), (1.5, 1.5)),
+        ((-0.5, -0.5), (-0.5, 0.5)),
+        ((-0.5, 0.5), (-0.5, 1.5)),
+        ((0.5, -0.5), (0.5, 0.5)),
+        ((1.5, 0.5), (1.5, 1.5)),
+    }
+
+
+def corners(axes):
+    """Lower left corners of the cells that are hatched."""
+    (patch,) = [patch for patch in axes.patches if patch.get_hatch()]
+    return {tuple(line.min(axis=0)) for line in patch.get_path().to_polygons()}
 
 
 def test_a_large_heat_map_has_a_scale_in_place_of_numbers():
@@ -212,7 +227,7 @@ def test_questions_are_sorted_by_solve_rate():
 
 
 def test_a_map_of_questions_marks_every_cell():
-    case = document([1, 4], [1, 3], labels=PAIR, correct=CORRECT, gone=1)
+    case = document([1, 4], [1, 3], labels=PAIR, correct=CORRECT, gone=4)
     (axes,) = draw_questions(case, case["parts"][0]).axes
     marks = {line.get_label(): line for line in axes.lines}
     places = {name: marks[name].get_xdata().tolist() for name in KINDS}
@@ -221,7 +236,7 @@ def test_a_map_of_questions_marks_every_cell():
         "lost": [3],
         "gained": [4, 5],
         "neither": [6],
-        "left out": [7],
+        "left out": [7, 8, 9, 0],
     }
     assert (
         len({(marks[n].get_marker(), marks[n].get_markerfacecolor()) for n in KINDS})
@@ -230,10 +245,10 @@ def test_a_map_of_questions_marks_every_cell():
     frontier = axes.lines[-1].get_xydata().tolist()
     assert frontier == [[-0.5, 0.5], [3.5, 0.5], [3.5, -0.5], [9.5, -0.5]]
     (image,) = axes.images
-    assert image.get_array().shape == (1, 10)
-    assert image.get_array().mask.sum() == 2
+    assert image.get_array().shape == (2, 10)
+    assert image.get_array().mask.sum() == 9
     counts = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert counts[:5] == ["both 3", "lost 1", "gained 2", "neither 1", "left out 1"]
+    assert counts[:5] == ["both 3", "lost 1", "gained 2", "neither 1", "left out 4"]
 
 
 def test_cells_of_each_kind_differ_in_lightness():
