@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from experiments.pass_surface.config import CATEGORIES
 from experiments.pass_surface.dot_plots import Series, dot_plot
 from jerp.runs.pass_surface.figure_style import (
     drawable,
@@ -29,12 +30,8 @@ Numbers = Mapping[str, Any]
 
 
 def searched_parts(document: Numbers) -> list[Numbers]:
-    """The parts of a variant's document in which more than one T is defined."""
-    return [
-        part
-        for part in document["parts"]
-        if part["num_kept"] and len(document["horizons"]) > 1
-    ]
+    """The parts of a variant's document whose questions need look-ups."""
+    return [part for part in document["parts"] if max(CATEGORIES[part["name"]]) > 0]
 
 
 def draw_budgets(variants: Mapping[str, Numbers], labels: Mapping[str, str]) -> Figure:

@@ -188,6 +188,6 @@ def test_every_figure_that_is_shown_is_written(tmp_path):
     assert "C, GRPO: one run of 30.0 tokens solves .70, more than 4 runs" in shown[-1]
 
 
-def test_a_single_budget_is_compared_with_nothing():
-    variants = {v: document([1], [0], names=("A",), labels=LABELS) for v in VARIANTS}
+def test_questions_without_look_ups_are_no_part_of_what_t_does():
+    variants = {v: document([1], [0, 5], names=("A",), labels=LABELS) for v in VARIANTS}
     assert study_lines({"variants": variants}) == {}

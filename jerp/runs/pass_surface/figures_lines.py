@@ -77,8 +77,14 @@ def draw_lines(
       cross: what a cross means.
 
     Returns:
-      The figure. A row whose budget has one value only is left out, unless both have.
+      The figure. A row whose budget has one value only is left out, unless both have;
+      where nothing depends on T, one panel stands for all T.
     """
+    spoken = [f"T = {number_text(t)} {unit}" for t in horizons]
+    if len(horizons) > 1 and not any(_varies(line) for line in lines):
+        first, last = number_text(horizons[0]), number_text(horizons[-1])
+        spoken = [f"T = {first} to {last} {unit}, all alike"]
+        horizons, lines = horizons[:1], [_at_first(line) for line in lines]
     over_k, over_t = len(ks) > 1 or len(horizons) == 1, len(horizons) > 1
     columns = max(over_k * min(len(horizons), 6), over_t * min(len(ks), 4))
     rows = over_k + over_t
@@ -88,7 +94,7 @@ def draw_lines(
     grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
     drawn = []
     if over_k:
-        drawn.append(_row_over_k(grid[0], lines, ks, horizons, unit))
+        drawn.append(_row_over_k(grid[0], lines, ks, spoken))
     if over_t:
         drawn.append(_row_over_t(grid[-1], lines, ks, horizons, unit))
     reach = _reach(lines) if limits is None else limits
@@ -109,13 +115,12 @@ def _row_over_k(
     row: Sequence[Axes],
     lines: Sequence[Line],
     ks: Sequence[int],
-    horizons: Sequence[float],
-    unit: str,
+    titles: Sequence[str],
 ) -> tuple[int, Sequence[float], Any]:
     """A panel a T; how many there are, what is across, and the last one's last cell."""
-    places = chosen(len(horizons), MOST_HORIZONS)
+    places = chosen(len(titles), MOST_HORIZONS)
     for axes, j in zip(row, places, strict=False):
-        _panel(axes, lines, ks, np.s_[:, j], f"T = {number_text(horizons[j])} {unit}")
+        _panel(axes, lines, ks, np.s_[:, j], titles[j])
         for line in lines:
             if line.crossing is not None and np.isfinite(line.crossing[j, 0]):
                 _crossing_mark(axes, line, j)
@@ -220,6 +225,21 @@ def _legend(figure: Figure, lines: Sequence[Line], *, ring: str, cross: str) -> 
         handles.append(Line2D([], [], color="k", marker="x", ms=7, mew=1.8, lw=0.6))
         names.append(cross)
     legend_below(figure, handles, names)
+
+
+def _varies(line: Line) -> bool:
+    """Whether anything of it depends on T."""
+    bands = (line.point, line.low, line.high)
+    return any(
+        not np.array_equal(v, np.broadcast_to(v[:, :1], v.shape), True) for v in bands
+    )
+
+
+def _at_first(line: Line) -> Line:
+    """It at the first T."""
+    point, low, high = (v[:, :1] for v in (line.point, line.low, line.high))
+    crossing = None if line.crossing is None else line.crossing[:1]
+    return line._replace(point=point, low=low, high=high, crossing=crossing)
 
 
 def _reach(lines: Sequence[Line]) -> tuple[float, float]:

@@ -116,6 +116,21 @@ def test_a_budget_with_one_value_is_no_axis(ks, horizons, titles):
     assert list(drawn(draw_curves, document(ks, horizons))) == titles
 
 
+def test_where_nothing_depends_on_t_one_panel_stands_for_all():
+    case = document([1, 2], [0, 5], labels=PAIR)
+    part = case["parts"][0]
+    bands = [agent["surface"] for agent in part["agents"]]
+    for values in (bands[0][name] for name in bands[0]):
+        values[:] = [[row[0]] * 2 for row in values]
+    assert len(drawn(draw_curves, case)) == 4
+    for values in (bands[1][name] for name in bands[1]):
+        values[:] = [[row[0]] * 2 for row in values]
+    panels = drawn(draw_curves, case)
+    assert list(panels) == ["T = 0 to 5 steps, all alike"]
+    (axes,) = panels.values()
+    np.testing.assert_allclose(curves(axes)[1], [[1, 0.11], [2, 0.12]])
+
+
 def test_lines_are_told_apart_without_colour():
     labels = [f"agent {i}" for i in range(8)]
     case = document([1, 2], [1], labels=labels, correct=[[0]] * 8)
