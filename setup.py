@@ -14,6 +14,7 @@ EXTRAS = {
     "cuda12": ["jax[cuda12]"],
     "tpu": ["jax[tpu]"],
     "parquet": ["pyarrow"],
+    "inspect": ["zstandard"],
     "mirrors": ["tensorboardX", "wandb"],
     "notebooks": ["ipykernel", "nbformat", "nbclient"],
     "parity": ["torch", "peft"],
@@ -32,6 +33,7 @@ EXTRAS = {
         "setuptools>=68",
         "submitit>=1.5.4",
         "wheel",
+        "zstandard",
     ],
 }
 

@@ -27,7 +27,7 @@ from jerp.typing import Array, ArrayLike
 
 __all__ = ["PassSurface", "Protocol", "SurfaceMean", "Unit", "pass_at_k_t"]
 
-Unit = Literal["steps", "tokens", "seconds", "dollars"]
+Unit = Literal["steps", "turns", "calls", "tokens", "seconds", "dollars"]
 
 
 class SurfaceMean(struct.PyTreeNode):

@@ -20,7 +20,14 @@ from jerp.readers.rows import Block, read_blocks
 from jerp.readers.values import Interned, number, outcome_class
 from jerp.typing import Outcome
 
-__all__ = ["COLUMNS", "HORIZON", "OutcomeTable", "SampleArrays", "read_outcomes"]
+__all__ = [
+    "COLUMNS",
+    "HORIZON",
+    "OutcomeRows",
+    "OutcomeTable",
+    "SampleArrays",
+    "read_outcomes",
+]
 
 COLUMNS = ("task", "sample", "spent", "outcome")
 """What every file must have."""
@@ -58,6 +65,7 @@ class OutcomeTable:
       outcome: int32, see `jerp.typing.Outcome`.
       horizon: float64, or None without such a column.
       extra: further columns that were asked for, as text.
+      notes: what was chosen in reading it, in words; none for a table.
     """
 
     path: Path
@@ -67,6 +75,7 @@ class OutcomeTable:
     outcome: np.ndarray
     horizon: np.ndarray | None
     extra: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...] = ()
 
     def arrays(self) -> SampleArrays:
         """The runs by task and sample, in the order of the file."""
@@ -136,13 +145,13 @@ def read_outcomes(path: Path | str, *, extra: Sequence[str] = ()) -> OutcomeTabl
       MissingExtraError: a Parquet file, and pyarrow is not installed.
     """
     path = Path(path)
-    rows = _Rows(path, extra)
+    rows = OutcomeRows(path, extra)
     for block in read_blocks(path, (*COLUMNS, *extra), optional=HORIZON):
         rows.add(block)
     return rows.table()
 
 
-class _Rows:
+class OutcomeRows:
     """Columns in the making, a block of rows at a time."""
 
     def __init__(self, path: Path, extra: Sequence[str]) -> None:

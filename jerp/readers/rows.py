@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import csv
 import difflib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jerp.errors import InputError, JerpError, MissingExtraError, StorageError
+from jerp.errors import InputError, MissingExtraError, StorageError
+from jerp.readers.json_lines import json_lines, readable
 
 __all__ = ["Block", "read_blocks"]
 
@@ -59,22 +59,8 @@ def read_blocks(
       InputError: a column is missing, or the name ends in something unknown.
       MissingExtraError: a Parquet file, and pyarrow is not installed.
     """
-    try:
-        if path.is_dir():
-            raise StorageError(f"{path}: expected a file, found a folder; name a file")
+    with readable(path):
         yield from _reader(path)(path, required, optional)
-    except JerpError:
-        raise
-    except FileNotFoundError as error:
-        raise StorageError(f"{path}: there is no such file; check the path") from error
-    except UnicodeDecodeError as error:
-        raise StorageError(
-            f"{path}: expected text in UTF-8, got the byte "
-            f"{error.object[error.start]:#04x}. Save it as UTF-8; a Parquet file needs "
-            "a name that ends in .parquet"
-        ) from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _reader(path: Path) -> Callable[[Path, Sequence[str], str], Iterator[Block]]:
@@ -150,20 +136,16 @@ def _jsonl_blocks(
 ) -> Iterator[Block]:
     names: list[str] = []
     kept, numbers = [], []
-    with open(path, encoding="utf-8-sig", newline="\n") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            row = _json_object(f"{path}, line {number}", line)
-            if not names:
-                names = _wanted(f"{path}, line {number}", list(row), required, optional)
-            if not row.keys() >= set(names) or (optional in row) != (optional in names):
-                _refuse_keys(f"{path}, line {number}", row, names, optional)
-            kept.append(row)
-            numbers.append(number)
-            if len(kept) == BLOCK_ROWS:
-                yield _jsonl_block(path, kept, numbers, names)
-                kept, numbers = [], []
+    for number, row in json_lines(path):
+        if not names:
+            names = _wanted(f"{path}, line {number}", list(row), required, optional)
+        if not row.keys() >= set(names) or (optional in row) != (optional in names):
+            _refuse_keys(f"{path}, line {number}", row, names, optional)
+        kept.append(row)
+        numbers.append(number)
+        if len(kept) == BLOCK_ROWS:
+            yield _jsonl_block(path, kept, numbers, names)
+            kept, numbers = [], []
     if kept:
         yield _jsonl_block(path, kept, numbers, names)
 
@@ -173,47 +155,6 @@ def _jsonl_block(
 ) -> Block:
     columns = {name: [row[name] for row in rows] for name in names}
     return Block(path, "line", numbers, columns)
-
-
-def _json_object(where: str, line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line, object_pairs_hook=_once)
-    except _RepeatedKeyError as error:
-        raise InputError(
-            f"{where}: expected each key once, got {error.args[0]!r} twice in one "
-            "object; take one of them out"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise StorageError(
-            f"{where}: not JSON ({_place(error)}); expected one object a line, mend "
-            "the line or take it out"
-        ) from error
-    if not isinstance(row, dict):
-        raise StorageError(
-            f"{where}: expected a JSON object, got {line.strip()[:40]!r}; write each "
-            'run as {"task": ..., "sample": ..., "spent": ..., "outcome": ...}'
-        )
-    return row
-
-
-class _RepeatedKeyError(Exception):
-    """A key that an object has twice."""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these pairs; JSON would let the last of equal keys win."""
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
-    return row
-
-
-def _place(error: Exception) -> str:
-    """What is wrong and at which column; the line is the file's, not the parser's."""
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, column {error.pos + 1}"
-    return str(error)
 
 
 def _refuse_keys(

@@ -14,7 +14,9 @@ from typing import Literal
 import numpy as np
 
 from jerp.errors import ConfigError, InputError
-from jerp.readers.outcomes import OutcomeTable, read_outcomes
+from jerp.readers.log_options import LogOptions
+from jerp.readers.logs import read_runs
+from jerp.readers.outcomes import OutcomeTable
 from jerp.runs.pass_surface.agents import Agent, align, counted, listed
 from jerp.runs.pass_surface.budgets import (
     at_horizons,
@@ -42,6 +44,11 @@ class Inputs:
       notes: what was chosen, cut or left out, in words.
       pairs: (first, second), numbers of agents: whom to compare, the second against the
         first. None compares every later agent with the first one.
+      replicate: `[N]` numbers or texts, the training seed that made the agents of each
+        row; None where that is not known. Rows of one seed share whatever luck its
+        training had: with two or more seeds there are intervals between them.
+      cluster: `[N]` int, equal iff same task, where a task has a row for each of
+        several seeds; None takes every row as a task of its own.
     """
 
     agents: tuple[Agent, ...]
@@ -52,6 +59,8 @@ class Inputs:
     horizons: tuple[float, ...]
     notes: tuple[str, ...]
     pairs: tuple[tuple[int, int], ...] | None = None
+    replicate: np.ndarray | None = None
+    cluster: np.ndarray | None = None
 
     @property
     def compared(self) -> tuple[tuple[int, int], ...]:
@@ -69,10 +78,15 @@ def read_inputs(settings: PassktSettings) -> Inputs:
       ConfigError: the settings do not fit the files.
     """
     extra = () if settings.by is None else (settings.by,)
-    tables = [read_outcomes(path, extra=extra) for path in settings.files]
+    tables = [_read(settings, path, extra) for path in settings.files]
     protocol = _protocol(settings, tables)
     tasks = _joined_tasks(tables)
-    notes: list[str] = []
+    notes = [note for table in tables for note in table.notes]
+    if notes and settings.announced == "unknown":
+        notes.append(
+            "no log says whether the agent was told its budget; --announced yes or no "
+            "records it"
+        )
     agents = tuple(
         Agent(label, align(table, tasks), _alone(table, tasks))
         for label, table in zip(_labels(settings), tables, strict=True)
@@ -98,6 +112,18 @@ def read_inputs(settings: PassktSettings) -> Inputs:
         horizons=horizons,
         notes=tuple(notes),
     )
+
+
+def _read(settings: PassktSettings, path: Path, extra: Sequence[str]) -> OutcomeTable:
+    options = LogOptions(
+        unit=settings.unit,
+        score=settings.score,
+        success_at=settings.success_at,
+        spent=settings.spent,
+        task=settings.task,
+        agent=settings.agent,
+    )
+    return read_runs(path, format=settings.format, options=options, extra=extra)
 
 
 def _labels(settings: PassktSettings) -> list[str]:

@@ -32,7 +32,8 @@ class PassktSettings:
     """Pass@(k, T): how often k runs of at most T solve a task, from logged outcomes.
 
     Attributes:
-      file: a .csv, .jsonl or .parquet with the columns task, sample, spent, outcome.
+      file: a .csv, .jsonl or .parquet with the columns task, sample, spent, outcome; or
+        a log of inspect_ai, tau2-bench, verifiers, HumanEval, or of conversations.
       file2: a second agent on the same tasks; the comparison is paired by task.
       by: a column with one value a task; a surface for each value.
       ks: budgets k, such as 1,2,4. auto: powers of two up to the fewest valid samples
@@ -42,12 +43,21 @@ class PassktSettings:
       protocol: nested cuts long runs at T; rerun has other runs for each T, which
         the column horizon names. auto: rerun if there is such a column.
       announced: was the agent told its budget T?
-      unit: what spent counts.
+      unit: what spent counts. Of a log, steps are the agent's messages that call a
+        tool, turns all its messages, calls its tool calls.
       min_coverage: least share of a task's runs that the infrastructure let finish.
       level: nominal coverage of intervals and bands.
       resamples: of tasks, for intervals and bands.
       seed: of the resampling; at least 0.
       out: folder for results.json, the report and figures; passkt-NAME if left out.
+      format: what wrote the files; auto looks. table is one with the columns above.
+      score: which score of a log says that a run succeeded, if it has several.
+      success_at: from which score on a run succeeded; needed unless all are 0 or 1.
+      spent: the field of a log that says what a run spent, or a number for all.
+      task: the field of a log that names the task, where it has no usual name.
+      agent: whose runs they are, if the log has several agents.
+      replicates: the column that says which training seed a run is of; gives intervals
+        between seeds. A task may have samples of the same names under each.
     """
 
     file: Positional[Path]
@@ -57,12 +67,21 @@ class PassktSettings:
     horizons: str = AUTO
     protocol: Literal["auto", "nested", "rerun"] = AUTO
     announced: Literal["yes", "no", "unknown"] = "unknown"
-    unit: Literal["steps", "tokens", "seconds", "dollars"] = "steps"
+    unit: Literal["steps", "turns", "calls", "tokens", "seconds", "dollars"] = "steps"
     min_coverage: float = 0.9
     level: float = 0.95
     resamples: int = 2000
     seed: int = 0
     out: Path | None = None
+    format: Literal[
+        "auto", "table", "inspect", "tau2", "verifiers", "humaneval", "chat"
+    ] = AUTO
+    score: str | None = None
+    success_at: float | None = None
+    spent: str | None = None
+    task: str | None = None
+    agent: str | None = None
+    replicates: str | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
