@@ -3,7 +3,7 @@
     jerp run pass-surface
 
 Did training move the capability boundary, or only its efficiency? All arms of a seed
-start from one weak base, a decoder of 0.1 M parameters. Questions are of three kinds:
+start from one weak base, a decoder of 0.2 M parameters. Questions are of three kinds:
 A, which of two given values is smaller or larger (nothing to look up, and trained by no
 arm: the static control); B, which of the values of two entities is (two look-ups in any
 order); C, the value of the entity that an entity links to (the second look-up depends
@@ -76,7 +76,7 @@ class Sizes:
     careless: float = 0.5
     epochs: int = 5
     train_questions: int = 100
-    sft_visits: tuple[int, ...] = (60,)
+    sft_visits: tuple[int, ...] = (20,)
     validation: int = 50
     iterations: int = 160
     num_groups: int = 32

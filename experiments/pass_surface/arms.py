@@ -1,0 +1,242 @@
+"""What is trained from the base: by cloning an expert, or by reinforcement learning.
+
+All arms have the same 200 questions, 100 B and 100 C, at half of the visits with the
+budget shown. What can be looked up is redrawn at every visit, for the expert as well:
+of what is fixed, policies learn the answers by heart.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.pass_surface.config import TRAINED_LIMIT, Sizes
+from experiments.pass_surface.evaluation import BUDGETS, Questions, play
+from experiments.pass_surface.places import Place
+from jerp.envs.lookup_tasks import LookupKind, LookupParams
+from jerp.models.token_policy import TokenPolicy
+from jerp.models.value_head import init_value_head
+from jerp.rollout.demonstrations import demonstrations
+from jerp.runs.policy.groups import PolicyTask
+from jerp.runs.policy.training import train_policy
+from jerp.storage.documents import write_json
+from jerp.storage.metrics import read_metrics
+from jerp.training.cloning import clone_policy
+from jerp.training.group_settings import algorithm
+from jerp.trajectory import Trajectory
+from jerp.typing import Key, Outcome
+
+__all__ = [
+    "TRAINING",
+    "TrainingQuestions",
+    "both_budgets",
+    "expert_episodes",
+    "train_by_cloning",
+    "train_by_reward",
+    "training_questions",
+]
+
+TRAINING = "training.json"
+"""What a training took, in a job's folder."""
+
+BATCH = 32
+"""Episodes an update of SFT."""
+
+LEARNING_RATE = 1e-3
+
+SAMPLES = 8
+"""Episodes a validation question and budget."""
+
+
+class TrainingQuestions(NamedTuple):
+    """Forms of the split "train", none in both.
+
+    Attributes:
+      train: leaves `[2 * train_questions]`, B and C in turn.
+      validation: leaves `[2 * validation]`, likewise.
+    """
+
+    train: LookupParams
+    validation: LookupParams
+
+
+def training_questions(key: Key, place: Place, sizes: Sizes) -> TrainingQuestions:
+    """The questions of all arms of a seed; `key` is consumed."""
+    kinds = len(LookupKind)
+    each = sizes.train_questions + sizes.validation
+    drawn = place.tasks(key, kinds * each, "train")
+    searched = np.flatnonzero(np.arange(kinds * each) % kinds != LookupKind.DIRECT)
+    cut = (kinds - 1) * sizes.train_questions
+    train, validation = (
+        jax.tree.map(lambda x, at=at: x[at], drawn)
+        for at in (searched[:cut], searched[cut:])
+    )
+    return TrainingQuestions(train, validation)
+
+
+def both_budgets(tasks: LookupParams) -> LookupParams:
+    """Every question twice, leaves `[2 N]`: its budget shown once, and once hidden.
+
+    Of either half of the rows half are shown.
+    """
+    shown = jnp.arange(tasks.kind.shape[0]) % 2 == 0
+    halves = [tasks.replace(announced=first) for first in (shown, ~shown)]
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *halves)
+
+
+@partial(jax.jit, static_argnames=("place", "visits"))
+def expert_episodes(
+    key: Key, tasks: LookupParams, *, place: Place, visits: int
+) -> Trajectory:
+    """What an oracle does at `visits` visits of each question, each drawn anew.
+
+    Where all its searches fail it can only guess, and may be wrong; nothing is learned
+    from that.
+
+    Args:
+      key: consumed.
+      tasks: N questions.
+      place: of questions; static.
+      visits: static.
+    """
+    data = demonstrations(
+        *(key, place.env, both_budgets(tasks)),
+        num_steps=place.num_steps,
+        batch_size=visits * tasks.kind.shape[0],
+    )
+    right = data.outcome == Outcome.SUCCESS
+    return place.policy().with_tokens(data.replace(mask=data.mask & right[:, None]))
+
+
+def train_by_cloning(
+    where: Path,
+    key: Key,
+    place: Place,
+    asked: TrainingQuestions,
+    base: Any,
+    sizes: Sizes,
+) -> Any:
+    """SFT: as long as solves most validation questions; writes `training.json`.
+
+    Args:
+      where: folder of the job.
+      key: not consumed.
+      place: of questions.
+      asked: the questions to train and to validate on.
+      base: parameters to start from.
+      sizes: the numbers of visits that are tried.
+
+    Returns:
+      Parameters.
+    """
+    keys = [jax.random.fold_in(key, i) for i in range(3)]
+    found, rates, tokens = {}, {}, {}
+    for visits in sizes.sft_visits:
+        data = expert_episodes(
+            jax.random.clone(keys[0]), asked.train, place=place, visits=visits
+        )
+        found[visits] = _cloned(
+            jax.random.clone(keys[1]), base, data, policy=place.policy()
+        )
+        tokens[visits] = int(np.sum(np.asarray(data.token_mask)))
+        if len(sizes.sft_visits) > 1:
+            rates[visits] = _rate(
+                jax.random.clone(keys[2]), place, asked, found[visits], sizes
+            )
+    best = max(found, key=lambda visits: rates.get(visits, 0.0))
+    taken = {
+        "visits": best,
+        "updates": -(-best * asked.train.kind.shape[0] // BATCH),
+        "validation": {str(visits): rate for visits, rate in rates.items()},
+        "generated_tokens": 0,
+        "learned_tokens": tokens[best],
+    }
+    write_json(where / TRAINING, taken)
+    return found[best]
+
+
+@partial(jax.jit, static_argnames=("policy",))
+def _cloned(key: Key, params: Any, data: Trajectory, *, policy: TokenPolicy) -> Any:
+    settings: Any = {"learning_rate": LEARNING_RATE, "batch_size": BATCH}
+    return clone_policy(key, policy, params, data, epochs=1, **settings)[0]
+
+
+def _rate(
+    key: Key, place: Place, asked: TrainingQuestions, params: Any, sizes: Sizes
+) -> float:
+    """Success at the first try on validation questions, under both budgets."""
+    asking, playing = jax.random.split(key)
+    number = asked.validation.kind.shape[0]
+    held = Questions(asked.validation, jax.random.split(asking, number))
+    return float(
+        np.mean(
+            [
+                play(
+                    *(playing, place, params, held),
+                    limit=TRAINED_LIMIT,
+                    announced=budget == "announced",
+                    samples=SAMPLES,
+                    block=sizes.block,
+                )["outcome"]
+                == Outcome.SUCCESS
+                for budget in BUDGETS
+            ]
+        )
+    )
+
+
+def train_by_reward(
+    where: Path,
+    key: Key,
+    place: Place,
+    asked: TrainingQuestions,
+    base: Any,
+    sizes: Sizes,
+    *,
+    arm: str,
+) -> Any:
+    """Reinforcement learning from right answers; goes on where it was interrupted.
+
+    Args:
+      where: folder of the job; receives metrics, checkpoints and `training.json`.
+      key: of the training; not consumed.
+      place: of questions.
+      asked: the questions to train on.
+      base: parameters to start from.
+      sizes: numbers of iterations and episodes.
+      arm: an algorithm, "grpo" or "ppo".
+
+    Returns:
+      Parameters, without a value head.
+    """
+    policy = place.policy(value=arm == "ppo")
+    if policy.value:
+        base = {**base, "value": init_value_head(policy.config.hidden_size)}
+    config, hyper = algorithm(
+        arm, num_groups=sizes.num_groups, learning_rate=LEARNING_RATE, discount=1.0
+    )
+    group = sizes.group_size
+    state, warnings = train_policy(
+        where,
+        key,
+        PolicyTask(place.env, policy, config, group, place.num_steps),
+        hyper,
+        both_budgets(asked.train),
+        base,
+        iterations=sizes.iterations,
+    )
+    steps = sum(row["steps"] for row in read_metrics(where / "metrics.jsonl"))
+    written = round(steps * sizes.num_groups * group * policy.num_action_tokens)
+    taken = {
+        "warnings": warnings,
+        "generated_tokens": written,
+        "learned_tokens": written * config.epochs,
+    }
+    write_json(where / TRAINING, taken)
+    params: Any = state.params
+    return {name: part for name, part in params.items() if name != "value"}
