@@ -19,12 +19,20 @@ from jerp.runs.cells import interval, number, plain_interval
 from jerp.runs.pass_surface.tables import Table
 from jerp.typing import Key, Outcome
 
-__all__ = ["Runs", "TrainingTokens", "arm_costs", "cost_tables"]
+__all__ = ["COST_NOTES", "Runs", "TrainingTokens", "arm_costs", "cost_tables"]
 
-NEEDS_PICKER = (
-    "The base's k runs answer one question only where someone, at no price here, picks "
-    "the right one of them."
+COST_NOTES = (
+    "the base's k runs answer a question only where someone, at no price here, picks "
+    "the right one of them",
+    "tokens are those that the policy writes; what training cost is what was generated "
+    "and what was learned from together, a token of either counted once, though one "
+    "that is learned from is about three times the work",
+    "k is read off the base's mean curve, linear in log k between budgets; one that "
+    "ends at the largest budget is a bound, and so is what rests on it",
+    "at equal tokens: the arm's Pass@k', k' the runs of it that k runs of the base pay "
+    "for; - where that is less than one run, or beyond the largest budget",
 )
+"""How the columns of `cost_tables` are counted, in words."""
 
 
 class Runs(NamedTuple):

@@ -21,7 +21,7 @@ from jerp.runs.cells import interval, plain_interval
 from jerp.runs.pass_surface.tables import Table
 from jerp.typing import Array, Key
 
-__all__ = ["arm_numbers", "mechanism_tables"]
+__all__ = ["arm_numbers", "mechanism_notes", "mechanism_tables"]
 
 SWAP = ("neither", "answer", "search", "both")
 """What is the trained arm's, in the order of `swap` read row by row."""
@@ -30,20 +30,6 @@ PARTS = ("search", "answer", "total", "interaction")
 
 TOKENS, QUESTIONS = range(2)
 """Streams of random keys."""
-
-NOTES = (
-    "perplexity: of the base, on the arm's successful runs; tokens that grammar or cap "
-    "force are left out",
-    "sequences: all searches of a run in their order, failed ones included; distinct "
-    "ones among {draws} runs of a question",
-    "known to the base: share of the arm's runs whose sequence is in {half} runs of "
-    "the base, and common mass, 1 - total variation; ceiling: other runs of the base "
-    "itself in place of the arm's",
-    "swap: chance of the right answer from whose searches, with whose answer; searches "
-    "are masked at the answer, which comes where the searcher gave his",
-    "parts: Shapley values, the mean over both orders of exchange; half of the "
-    "interaction is in each",
-)
 
 
 def arm_numbers(
@@ -168,6 +154,25 @@ def _limits(found: Any) -> Any:
     """The interval without its counts, which have no axis of columns."""
     return found.replace(
         num_values=None, num_excluded=None, num_clusters=None, level=None
+    )
+
+
+def mechanism_notes(mechanism: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    """How the columns of `mechanism_tables` are counted, in words."""
+    runs = next(iter(next(iter(mechanism.values())).values()))["samples"]
+    return (
+        "perplexity: of the base, on the arm's successful runs; tokens that grammar or "
+        "cap force are left out",
+        "distinct searches: different sequences of all searches of a run, failed ones "
+        f"included, among {runs} runs of a question",
+        "known to the base: share of the arm's runs whose sequence is among "
+        f"{runs // 2} runs of the base; common mass: 1 - total variation of "
+        f"{runs // 2} runs beside as many of the base; ceiling: other runs of the base "
+        "itself in place of the arm's",
+        "chance of the right answer: searches are masked where the searcher answered, "
+        "and the exact probability is taken of whoever answers there",
+        "part: Shapley value, the mean over both orders in which search and answer can "
+        "be exchanged; half of the interaction is in each",
     )
 
 

@@ -15,7 +15,11 @@ from experiments.pass_surface.mechanism import (
     right_answers,
     token_sums,
 )
-from experiments.pass_surface.mechanism_analysis import arm_numbers, mechanism_tables
+from experiments.pass_surface.mechanism_analysis import (
+    arm_numbers,
+    mechanism_notes,
+    mechanism_tables,
+)
 from experiments.pass_surface.places import Place
 from jerp.envs.lookup import Lookup
 from jerp.envs.lookup_tasks import LookupSize, lookup_tasks
@@ -211,5 +215,6 @@ def test_tables_have_a_cell_a_column(numbers):
     for table in tables:
         assert all(len(row) == len(table.header) for row in table.rows)
     new, parts = tables
+    assert "8 runs of the base" in " ".join(mechanism_notes({"B": {"arm": numbers}}))
     assert [row[:3] for row in new.rows][1] == ("B", "Arm", "2.00 [2.00, 2.00]")
     assert len(parts.rows) == 1 and "+.50 [+.50, +.50]" in parts.rows[0]
