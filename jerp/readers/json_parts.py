@@ -24,7 +24,7 @@ _BLANK = " \t\n\r"
 
 
 def json_rest(path: Path, key: str) -> dict[str, Any]:
-    """The top object without the list under `key`, of which only the place is kept.
+    """The top object without the list under `key`.
 
     Raises:
       StorageError: the file is no whole JSON object.
@@ -33,8 +33,6 @@ def json_rest(path: Path, key: str) -> dict[str, Any]:
     for name, value in _members(path, (key,)):
         if name != key:
             rest[name] = value
-        else:
-            rest.setdefault(key, [])
     return rest
 
 
@@ -78,7 +76,7 @@ def _object(window: _Window, lists: Collection[str]) -> Iterator[tuple[str, Any]
     while True:
         name = window.value()
         window.expect(":")
-        if name in lists and window.peek() == "[":
+        if name in lists:
             yield name, _BEGIN
             for element in _elements(window):
                 yield name, element

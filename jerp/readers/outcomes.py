@@ -121,7 +121,9 @@ class OutcomeTable:
         return tuple(first[task] for task in range(len(self.tasks)))
 
 
-def read_outcomes(path: Path | str, *, extra: Sequence[str] = ()) -> OutcomeTable:
+def read_outcomes(
+    path: Path | str, *, extra: Sequence[str] = (), apart: str | None = None
+) -> OutcomeTable:
     """Reads a table of outcomes.
 
     Args:
@@ -137,6 +139,8 @@ def read_outcomes(path: Path | str, *, extra: Sequence[str] = ()) -> OutcomeTabl
         `horizon`, optional: a finite number >= 0, the budget that the run was given.
         Blanks around a value do not count.
       extra: further columns to keep, each with a text or a number in every row.
+      apart: one of `extra`, such as a training seed, under each value of which a task
+        may have the same samples again.
 
     Raises:
       StorageError: the file is missing, empty, or not of the kind its name says.
@@ -145,7 +149,7 @@ def read_outcomes(path: Path | str, *, extra: Sequence[str] = ()) -> OutcomeTabl
       MissingExtraError: a Parquet file, and pyarrow is not installed.
     """
     path = Path(path)
-    rows = OutcomeRows(path, extra)
+    rows = OutcomeRows(path, extra, apart)
     for block in read_blocks(path, (*COLUMNS, *extra), optional=HORIZON):
         rows.add(block)
     return rows.table()
@@ -154,8 +158,10 @@ def read_outcomes(path: Path | str, *, extra: Sequence[str] = ()) -> OutcomeTabl
 class OutcomeRows:
     """Columns in the making, a block of rows at a time."""
 
-    def __init__(self, path: Path, extra: Sequence[str]) -> None:
-        self.path, self.unit = path, "line"
+    def __init__(
+        self, path: Path, extra: Sequence[str], apart: str | None = None
+    ) -> None:
+        self.path, self.unit, self.apart = path, "line", apart
         self.tasks, self.samples = Interned(), Interned()
         self.extra = {name: Interned() for name in extra}
         self.parts: list[dict[str, np.ndarray]] = []
