@@ -1,7 +1,8 @@
 """Which figures the study shows, and what they show in words, from its results alone.
 
-Of the variant that verdicts rest on, every figure of `jerp passkt`; of all variants
-together one; and one each of mechanism, cost and forgetting, where the results have it.
+Of the variant that verdicts rest on, every figure of `jerp passkt` and one of the
+verdicts; of all variants together one; and one each of mechanism, cost and forgetting,
+where the results have it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from experiments.pass_surface.study_panels import (
     draw_costs,
     draw_forgetting,
     searched_parts,
+)
+from experiments.pass_surface.verdict_figure import (
+    draw_verdicts,
+    verdict_figure_words,
 )
 from jerp.runs.cells import number
 from jerp.runs.pass_surface import figures as surfaces
@@ -78,11 +83,18 @@ _Study = tuple[str, Callable[[], Figure], Callable[[], str]]
 def _studies(results: Results) -> dict[str, _Study]:
     """By name the title, the drawing and the words of what the results have."""
     variants = results["variants"]
-    found: dict[str, _Study] = {}
-    if len(variants) > 1 and searched_parts(variants[LEAD]):
+    lead = variants[LEAD]
+    found: dict[str, _Study] = {
+        "verdicts": (
+            f"What the verdicts rest on: {VARIANTS[LEAD]}",
+            lambda: draw_verdicts(lead),
+            lambda: verdict_figure_words(lead),
+        )
+    }
+    if len(variants) > 1 and searched_parts(lead):
         found["budgets"] = (
             "Pass@(k, T) by how T was varied, "
-            f"{100 * variants[LEAD]['settings']['level']:g}% simultaneous bands",
+            f"{100 * lead['settings']['level']:g}% simultaneous bands",
             lambda: draw_budgets(variants, VARIANTS),
             lambda: _budget_words(variants),
         )

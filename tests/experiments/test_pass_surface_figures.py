@@ -17,6 +17,10 @@ from experiments.pass_surface.study_panels import (
     draw_costs,
     draw_forgetting,
 )
+from experiments.pass_surface.verdict_figure import (
+    draw_verdicts,
+    verdict_figure_words,
+)
 from tests.runs.pass_surface.documents import document
 
 LABELS = ("base", "SFT", "GRPO")
@@ -128,6 +132,29 @@ def test_mechanism_holds_each_arms_numbers_and_not_the_base_beside_itself():
     )
 
 
+def test_verdicts_show_counts_intervals_and_what_they_come_to():
+    found = results()["variants"][LEAD]
+    verdict = found["parts"][0]["comparisons"][1]["verdict"]
+    verdict["seeds"] = around(-0.3)
+    verdict["verdict"] = "more efficient, boundary not shown to move"
+    counts, limits = draw_verdicts(found).axes
+    assert [bar.get_width() for bar in counts.patches] == [0, 0, 4, 5]
+    written = [text.get_text() for text in counts.texts]
+    assert written == ["0", "0", "4", "5"]
+    rows = [text.get_text() for text in counts.get_yticklabels()]
+    assert rows == ["C, SFT against base", "C, GRPO against base"]
+    np.testing.assert_allclose(points(limits, "o", True), [(-0.055, 0), (0.045, 1)])
+    assert points(limits, "D", False) == [(-0.3, 1)]
+    assert points(limits, "^", True) == [(0.2, 0), (0.2, 1)]
+    assert [text.get_text() for text in limits.texts] == [
+        "not enough samples",
+        "more efficient,\nboundary not shown to move",
+    ]
+    assert "C, SFT against base: not enough samples: about 90" in verdict_figure_words(
+        found
+    )
+
+
 def test_budgets_are_compared_by_arm_at_the_smallest_and_largest_k():
     variants = results()["variants"]
     figure = draw_budgets(variants, VARIANTS)
@@ -161,10 +188,10 @@ def test_forgetting_has_no_difference_of_the_base_and_no_limits_of_one_seed():
 @pytest.mark.parametrize(
     ("more", "names"),
     [
-        ({}, ["budgets"]),
+        ({}, ["verdicts", "budgets"]),
         (
             {"mechanism": mechanism(), "cost": cost(), "forgetting": forgetting()},
-            ["budgets", "mechanism", "cost", "forgetting"],
+            ["verdicts", "budgets", "mechanism", "cost", "forgetting"],
         ),
     ],
 )
@@ -181,7 +208,7 @@ def test_every_figure_that_is_shown_is_written(tmp_path):
     names = {path.name for path in write_figures(found, tmp_path)}
     part = found["variants"][LEAD]["parts"][0]
     shown = [*variant_lines(found, part), *study_lines(found).values()]
-    assert len(shown) == 6
+    assert len(shown) == 7
     for line in shown:
         name = line.rpartition("](figures/")[2].removesuffix(".png)")
         assert {f"{name}.png", f"{name}.svg"} <= names
@@ -190,4 +217,4 @@ def test_every_figure_that_is_shown_is_written(tmp_path):
 
 def test_questions_without_look_ups_are_no_part_of_what_t_does():
     variants = {v: document([1], [0, 5], names=("A",), labels=LABELS) for v in VARIANTS}
-    assert study_lines({"variants": variants}) == {}
+    assert list(study_lines({"variants": variants})) == ["verdicts"]
