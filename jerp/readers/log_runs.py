@@ -69,7 +69,7 @@ def _block(
         "outcome": [int(run.outcome) for run in runs],
     }
     for i, name in enumerate(extra):
-        columns[name] = [run.extra[i] for run in runs]
+        columns.setdefault(name, [run.extra[i] for run in runs])
     return Block(path, unit, [run.number for run in runs], columns)
 
 
