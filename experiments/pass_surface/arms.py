@@ -19,6 +19,7 @@ from experiments.pass_surface.config import TRAINED_LIMIT, Sizes
 from experiments.pass_surface.evaluation import BUDGETS, Questions, play
 from experiments.pass_surface.places import Place
 from jerp.envs.lookup_tasks import LookupKind, LookupParams
+from jerp.envs.shared_words import SharedWords
 from jerp.models.token_policy import TokenPolicy
 from jerp.models.value_head import init_value_head
 from jerp.rollout.demonstrations import demonstrations
@@ -89,9 +90,8 @@ def both_budgets(tasks: LookupParams) -> LookupParams:
     return jax.tree.map(lambda *x: jnp.concatenate(x), *halves)
 
 
-@partial(jax.jit, static_argnames=("place", "visits"))
 def expert_episodes(
-    key: Key, tasks: LookupParams, *, place: Place, visits: int
+    key: Key, place: Place, tasks: LookupParams, *, visits: int
 ) -> Trajectory:
     """What an oracle does at `visits` visits of each question, each drawn anew.
 
@@ -100,17 +100,36 @@ def expert_episodes(
 
     Args:
       key: consumed.
+      place: of questions.
       tasks: N questions.
-      place: of questions; static.
-      visits: static.
+      visits: episodes of each.
+
+    Returns:
+      `[visits * N, T]` episodes, those that are wrong masked.
     """
-    data = demonstrations(
-        *(key, place.env, both_budgets(tasks)),
-        num_steps=place.num_steps,
-        batch_size=visits * tasks.kind.shape[0],
-    )
+    settings: Any = {
+        "env": place.env,
+        "policy": place.policy(),
+        "num_steps": place.num_steps,
+        "batch_size": visits * tasks.kind.shape[0],
+    }
+    return _shown(key, both_budgets(tasks), **settings)
+
+
+@partial(jax.jit, static_argnames=("env", "policy", "num_steps", "batch_size"))
+def _shown(
+    key: Key,
+    tasks: LookupParams,
+    *,
+    env: SharedWords,
+    policy: TokenPolicy,
+    num_steps: int,
+    batch_size: int,
+) -> Trajectory:
+    steps = {"num_steps": num_steps, "batch_size": batch_size}
+    data = demonstrations(key, env, tasks, **steps)
     right = data.outcome == Outcome.SUCCESS
-    return place.policy().with_tokens(data.replace(mask=data.mask & right[:, None]))
+    return policy.with_tokens(data.replace(mask=data.mask & right[:, None]))
 
 
 def train_by_cloning(

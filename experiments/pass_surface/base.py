@@ -20,7 +20,7 @@ import optax
 from flax import struct
 
 from experiments.pass_surface.config import CATEGORIES, TRAINED_LIMIT, Sizes
-from experiments.pass_surface.places import OTHER_WORLDS, Place, place_named
+from experiments.pass_surface.places import Place, place_named
 from jerp.envs.lookup import Lookup
 from jerp.envs.lookup_tasks import LookupKind, LookupParams
 from jerp.envs.shared_words import SharedWords
@@ -154,7 +154,7 @@ def cloned_base(key: Key, sizes: Sizes) -> tuple[Any, dict[str, Any]]:
         f"demonstrated {category}": float(succeeded[kinds == kind].mean())
         for kind, category in enumerate(CATEGORIES)
     }
-    for index, world in enumerate(OTHER_WORLDS):
+    for index, world in enumerate(sizes.other_worlds):
         stream = jax.random.fold_in(keys[3], index)
         data[world] = _oracle_episodes(stream, place_named(world), number // AT_ONCE)
     params, loss = _cloned(keys[4], data, epochs=sizes.epochs)

@@ -66,7 +66,8 @@ class Sizes:
       samples: n, episodes a test question.
       ks: budgets k.
       block: the most episodes that are played at once.
-      other_tasks: tasks of each other world, an episode each, that show forgetting.
+      other_worlds: that the base is cloned in as well, and no arm is trained in.
+      other_tasks: tasks of each of them, an episode each, that show forgetting.
       read_samples: runs a question that the arms read of each other, to see how they
         solve it; at most `samples`.
     """
@@ -85,6 +86,7 @@ class Sizes:
     samples: int = 128
     ks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     block: int = 512
+    other_worlds: tuple[str, ...] = ("tools", "house")
     other_tasks: int = 512
     read_samples: int = 16
 
@@ -104,6 +106,7 @@ SIZES = {
         samples=8,
         ks=(1, 2, 4),
         block=32,
+        other_worlds=("tools",),
         other_tasks=8,
         read_samples=4,
     ),

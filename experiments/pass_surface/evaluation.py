@@ -44,6 +44,9 @@ __all__ = [
 BUDGETS = ("announced", "hidden")
 """Whether the look-ups that are left are shown."""
 
+FEW = 32
+"""Samples below which a program a T takes longer to compile than it saves."""
+
 ASK, PLAY = range(2)
 """Streams of random keys."""
 
@@ -143,6 +146,7 @@ def episodes(
     announced: bool,
     samples: int,
     block: int,
+    num_steps: int | None = None,
     policy: SequencePolicy | None = None,
 ) -> Iterator[Trajectory]:
     """The episodes of questions in blocks of a few samples of every question.
@@ -159,8 +163,10 @@ def episodes(
       announced: whether those that are left are shown.
       samples: n; the last block may play more, which are cut off.
       block: the most episodes at once.
+      num_steps: budget of steps, T + 1 if None: the least. It changes no episode.
       policy: the place's decoder if None.
     """
+    num_steps = limit + 1 if num_steps is None else num_steps
     asked, number = asked.under(limit, announced=announced), asked.number
     together = max(min(block // number, samples), 1)
     for index, first in enumerate(range(0, samples, together)):
@@ -169,8 +175,8 @@ def episodes(
             asked,
             params,
             env=Asked(place.env),
-            policy=policy or place.policy(num_steps=limit + 1),
-            num_steps=limit + 1,
+            policy=policy or place.policy(num_steps=num_steps),
+            num_steps=num_steps,
             batch_size=together * number,
         )
         wanted = min(together, samples - first) * number
@@ -207,6 +213,7 @@ def play(
     announced: bool,
     samples: int,
     block: int,
+    num_steps: int | None = None,
 ) -> dict[str, np.ndarray]:
     """What came of the episodes of questions; the one way in which they are played.
 
@@ -219,12 +226,15 @@ def play(
       announced: whether those that are left are shown.
       samples: n.
       block: the most episodes at once.
+      num_steps: budget of steps, T + 1 if None.
 
     Returns:
       `[Q, n]` each: `outcome` int8, `lookups` int8, `tokens` int16, those that the
-      policy generated; and `actions` `[Q, n, T + 1]` int16, `NO_ACTION` after the end.
+      policy generated; and `actions` `[Q, n, num_steps]` int16, `NO_ACTION` after the
+      end.
     """
-    settings = {"limit": limit, "announced": announced, "samples": samples}
+    settings: Any = {"limit": limit, "announced": announced, "samples": samples}
+    settings["num_steps"] = num_steps
     found = [
         jax.device_get(_numbers(data))
         for data in episodes(key, place, params, asked, block=block, **settings)
@@ -266,6 +276,7 @@ def evaluate(
       params: of the policy.
       sizes: numbers of questions and samples.
     """
+    most = TRAINED_LIMIT + 1
     return {
         category: {
             budget: {
@@ -277,6 +288,7 @@ def evaluate(
                         announced=budget == "announced",
                         samples=sizes.samples,
                         block=sizes.block,
+                        num_steps=most if sizes.samples < FEW else None,
                     ),
                     actions=budget == "hidden" and limit == TRAINED_LIMIT,
                 )

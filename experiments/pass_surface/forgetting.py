@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from experiments.pass_surface.config import Sizes
-from experiments.pass_surface.places import OTHER_WORLDS, Place, place_named
+from experiments.pass_surface.places import Place, place_named
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.estimators.student import student_interval
 from jerp.models.token_policy import TokenPolicy
@@ -47,7 +47,7 @@ def play_elsewhere(key: Key, params: Any, sizes: Sizes) -> dict[str, np.ndarray]
         name: _successes(
             jax.random.fold_in(key, stream), place_named(name), params, sizes
         )
-        for stream, name in enumerate(OTHER_WORLDS)
+        for stream, name in enumerate(sizes.other_worlds)
     }
 
 

@@ -27,15 +27,13 @@ from jerp.models.presets import tiny_decoder
 from jerp.models.token_policy import TokenPolicy
 from jerp.typing import Key
 
-__all__ = ["LOOKUP", "OTHER_WORLDS", "Place", "place_named"]
+__all__ = ["LOOKUP", "Place", "place_named"]
 
 LOOKUP = Lookup(forced=True, observation="tokens")
 """At the cap one forced answer without look-ups: searches are inadmissible by then."""
 
 HOUSE_STEPS, TOOLS_STEPS = 12, 16
 """Budgets of the other worlds, within which their oracles are done."""
-
-OTHER_WORLDS = ("tools", "house")
 
 
 @dataclass(frozen=True)
