@@ -153,20 +153,15 @@ def train_by_cloning(
     Returns:
       Parameters.
     """
-    keys = [jax.random.fold_in(key, i) for i in range(3)]
     found, rates, tokens = {}, {}, {}
     for visits in sizes.sft_visits:
-        data = expert_episodes(
-            jax.random.clone(keys[0]), asked.train, place=place, visits=visits
-        )
-        found[visits] = _cloned(
-            jax.random.clone(keys[1]), base, data, policy=place.policy()
-        )
+        # The same keys for all: a longer training has the episodes of a shorter one.
+        show, clone, ask = (jax.random.fold_in(key, i) for i in range(3))
+        data = expert_episodes(show, place, asked.train, visits=visits)
+        found[visits] = _cloned(clone, base, data, policy=place.policy())
         tokens[visits] = int(np.sum(np.asarray(data.token_mask)))
         if len(sizes.sft_visits) > 1:
-            rates[visits] = _rate(
-                jax.random.clone(keys[2]), place, asked, found[visits], sizes
-            )
+            rates[visits] = _rate(ask, place, asked, found[visits], sizes)
     best = max(found, key=lambda visits: rates.get(visits, 0.0))
     taken = {
         "visits": best,
