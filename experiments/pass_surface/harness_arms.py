@@ -30,8 +30,9 @@ from jerp.typing import USAGE_KINDS
 
 __all__ = ["HARNESS_ARMS", "UNITS", "ArmRuns", "joined", "play_arms"]
 
-HARNESS_ARMS = ("base", *LEARNED_ARMS)
-"""The base sequence first: every other arm is compared with it."""
+HARNESS_ARMS = ("base", "perturbed", *LEARNED_ARMS)
+"""The base sequence first: every other arm is compared with it. Its perturbation learns
+nothing, and shows what variety alone brings to k runs."""
 
 UNITS = ("steps", "tokens")
 """What T counts: decisions of the controller, the last one that submits included; or
@@ -106,7 +107,11 @@ def _of_domain(
         learns_from = training_plan(tasks, train, sizes)
         behaviour = scripted["perturbed"].policy_fn
         buffer = run.episodes("buffer", behaviour, [()], learns_from)
-        arms = (scripted["base"], *train_controllers(run, buffer))
+        arms = (
+            scripted["base"],
+            scripted["perturbed"],
+            *train_controllers(run, buffer),
+        )
         plan = evaluation_plan(tasks, test, sizes)
         names = tuple(tasks[i].key for i in test)
         return {

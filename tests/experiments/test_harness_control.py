@@ -18,14 +18,17 @@ from experiments.harness_control.executors import (
     recorded_reach,
 )
 from experiments.harness_control.main import run
+from experiments.pass_surface.harness_arms import HARNESS_ARMS, play_arms
 from jerp.bridge.episodes import run_episodes
 from jerp.bridge.session import Session
 from jerp.errors import ConfigError, StorageError, UnknownNameError
 from jerp.harness.state import FEATURES, NUM_FEATURES
 from jerp.models.controller import Controller, controller_policy, init_policy
 from jerp.runs.harness.arms import ARM_LABELS
+from jerp.runs.progress import progress_bars
 from jerp.storage.controllers import load_controller
 from jerp.storage.trajectories import TrajectoryFolder
+from jerp.typing import Outcome
 
 ARMS = tuple(ARM_LABELS)
 
@@ -176,6 +179,62 @@ def test_unknown_domain_is_answered_with_the_nearest():
 def test_bad_settings_name_themselves(settings, word):
     with pytest.raises(ConfigError, match=word):
         HarnessConfig(**settings)
+
+
+@pytest.fixture(scope="module")
+def arms(smoke):
+    """Those of the study of PASS@(k, T), which finds all of them played."""
+    config, _, _ = smoke
+    files = {path: path.stat().st_mtime_ns for path in config.folder.rglob("*-*.*")}
+    with (
+        open_executor(
+            "recorded", config.folder, quiet(), domains=config.domain
+        ) as opened,
+        progress_bars(quiet()) as progress,
+    ):
+        found = play_arms(config, opened, progress)
+        assert opened.description()["store"]["completion"] == {
+            "hits": 0,
+            "misses": 0,
+            "distinct": 0,
+        }
+    again = {path: path.stat().st_mtime_ns for path in config.folder.rglob("*-*.*")}
+    assert again == files
+    return found
+
+
+def test_the_study_of_pass_surfaces_has_the_same_outcomes(arms, smoke):
+    config, results, _ = smoke
+    for name, runs in arms.items():
+        for domain in config.domain:
+            rows = np.array(runs.category) == domain
+            # Runs of the base sequence stand beside those of every seed.
+            repeated = config.seeds if name == "base" else 1
+            counted = {
+                outcome.name.lower(): (runs.outcome[rows] == outcome).sum() / repeated
+                for outcome in Outcome
+                if (runs.outcome[rows] == outcome).any()
+            }
+            expected = results["domains"][domain]["arms"][name]
+            assert counted == expected["outcomes"]
+            steps = runs.spent["steps"][rows].mean()
+            assert steps == pytest.approx(expected["steps"]["point"], rel=1e-5)
+            tokens = runs.spent["tokens"][rows].mean()
+            assert tokens == pytest.approx(expected["tokens"]["point"], rel=1e-5)
+
+
+def test_the_study_has_the_same_tasks_and_seeds_in_every_arm(arms, smoke):
+    _, results, _ = smoke
+    base = arms["base"]
+    for runs in arms.values():
+        assert (runs.task, runs.category) == (base.task, base.category)
+        np.testing.assert_array_equal(runs.replicate, base.replicate)
+    keys = results["domains"]["coding"]["tasks"]["held_out_keys"]
+    assert base.task[: len(keys)] == base.task[len(keys) : 2 * len(keys)] == (*keys,)
+    assert base.replicate[: 2 * len(keys)].tolist() == [0] * len(keys) + [1] * len(keys)
+    number = len(keys)
+    assert (base.outcome[:number] == base.outcome[number : 2 * number]).all()
+    assert [*arms] == [*HARNESS_ARMS]
 
 
 @pytest.mark.slow
