@@ -11,11 +11,12 @@ import numpy as np
 
 from experiments.jobs.job import Job
 from experiments.jobs.job_files import read_job_json, read_job_metrics, read_job_tree
+from experiments.joint_rules.as_good import as_good_moves
 from experiments.joint_rules.config import ARMS, JerpConfig
 from experiments.joint_rules.final import SPLITS
 from experiments.joint_rules.oracle import OracleMoves
 from experiments.joint_rules.places import Place, place_named
-from experiments.joint_rules.pools import rules_of_arm
+from experiments.joint_rules.pools import Yardstick, rules_of_arm
 from experiments.joint_rules.training import along_path
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.runs.cells import plain_interval
@@ -25,6 +26,12 @@ __all__ = ["analyse"]
 
 PROCESS = ("peak_memory_bytes", "compilations", "compile_seconds")
 """What a job notes of its process."""
+
+AS_GOOD = 1_000_000
+"""Stream of random keys of a world; those below are dealt out one by one."""
+
+TRIED_SHARE = 4
+"""One in so many of the oracle's tasks is one in which every move is tried."""
 
 Numbers = dict[str, Any]
 Played = list[dict[str, Any]]
@@ -58,6 +65,9 @@ def _analyse_world(key: Key, config: JerpConfig, world: str) -> Numbers:
     place, streams = place_named(world), _streams(key)
     base = _played(config, world, "base")
     arms = {arm: _played(config, world, arm) for arm in config.sizes.arms}
+    number = config.sizes.oracle_tasks // TRIED_SHARE
+    as_good = as_good_moves(jax.random.fold_in(key, AS_GOOD), place, number)
+    yardstick = Yardstick(_oracle(base), as_good)
     return {
         "types": list(place.types),
         "held": [place.types[kind] for kind in place.held],
@@ -69,7 +79,7 @@ def _analyse_world(key: Key, config: JerpConfig, world: str) -> Numbers:
             for split in SPLITS
         },
         "arms": {
-            arm: _arm(streams, config, place, arm, arms, _oracle(base)) for arm in arms
+            arm: _arm(streams, config, place, arm, arms, yardstick) for arm in arms
         },
     }
 
@@ -94,7 +104,7 @@ def _arm(
     place: Place,
     arm: str,
     arms: dict[str, Played],
-    oracle: OracleMoves,
+    yardstick: Yardstick,
 ) -> Numbers:
     found, varied = arms[arm], arms.get(ARMS[arm].varies)
     splits = (*SPLITS, "train") if config.by == "instance" else SPLITS
@@ -123,7 +133,7 @@ def _arm(
     if ARMS[arm].rules:
         untaught = folders(config, place.name, "grpo") if "grpo" in arms else []
         numbers["rules"] = rules_of_arm(
-            *(streams, config, place, paths, found, oracle, untaught)
+            *(streams, config, place, paths, found, yardstick, untaught)
         )
     return numbers
 

@@ -22,7 +22,7 @@ from jerp.storage.rule_fields import PoolRule
 from jerp.storage.rule_history import WRITES, RuleEdit
 from jerp.typing import Key
 
-__all__ = ["rules_of_arm"]
+__all__ = ["Yardstick", "rules_of_arm"]
 
 MAX_WORDS = 25
 
@@ -37,13 +37,25 @@ class Active(NamedTuple):
     written: int
 
 
+class Yardstick(NamedTuple):
+    """What rules are held against.
+
+    Attributes:
+      oracle: what it does.
+      as_good: `[K, S, M]`, how often a move is as good, see `as_good_moves`.
+    """
+
+    oracle: OracleMoves
+    as_good: np.ndarray
+
+
 def rules_of_arm(
     streams: Iterator[Key],
     config: JerpConfig,
     place: Place,
     paths: list[Path],
     found: list[dict[str, Any]],
-    oracle: OracleMoves,
+    yardstick: Yardstick,
     untaught: list[Path],
 ) -> dict[str, Any]:
     """Quality and absorption of the rules of an arm, all seeds together.
@@ -54,7 +66,7 @@ def rules_of_arm(
       place: the world.
       paths: folders of the arm's jobs, by seed.
       found: what their evaluations hold.
-      oracle: what it does in the world.
+      yardstick: what rules are held against.
       untaught: folders of the jobs, by seed, of an arm that never saw a rule, whose
         policies say what comes of training alone; none without such an arm.
     """
@@ -64,7 +76,7 @@ def rules_of_arm(
         for i, rules in enumerate(kept)
         for rule in _active(config, place, rules, i)
     ]
-    numbers: dict[str, Any] = _quality(place, oracle, active)
+    numbers: dict[str, Any] = _quality(place, yardstick, active)
     if config.by == "type":
         numbers["injected"] = _injected(kept)
         numbers["pools"] = _texts(place, active)
@@ -110,30 +122,37 @@ def _injected(kept: list[JobRules]) -> dict[str, int]:
     return {"start": start, "left": left}
 
 
-def _quality(place: Place, oracle: OracleMoves, active: list[Active]) -> dict[str, Any]:
-    """How many are one imperative sentence, and say what the oracle does."""
+def _quality(
+    place: Place, yardstick: Yardstick, active: list[Active]
+) -> dict[str, Any]:
+    """How many are one imperative sentence, and say what is right or as good."""
     faults = [imperative_fault(one.rule.text, max_words=MAX_WORDS) for one in active]
-    shares = [_agreement(oracle, one) for one in active]
-    known = [share for share in shares if not np.isnan(share)]
+    agree, good = (
+        [
+            0.0 if one.pair is None else float(share[one.kind, *one.pair])
+            for one in active
+        ]
+        for share in (yardstick.oracle.share, yardstick.as_good)
+    )
     return {
         "active": len(active),
         "imperative": sum(fault is None for fault in faults),
-        "judged": len(known),
-        "agree": sum(share > RIGHT_SHARE for share in known),
+        "judged": int(np.isfinite(agree).sum()),
+        "agree": sum(share > RIGHT_SHARE for share in agree),
+        "tried": int(np.isfinite(good).sum()),
+        "as_good": sum(share > RIGHT_SHARE for share in good),
         "disagree": sorted(
             f"{place.types[one.kind]}: {one.rule.text}"
-            for one, share in zip(active, shares, strict=True)
+            for one, share in zip(active, agree, strict=True)
             if share <= RIGHT_SHARE
         ),
         "sources": sum(bool(one.rule.sources) for one in active),
     }
 
 
-def _agreement(oracle: OracleMoves, one: Active) -> float:
-    """How often the oracle does what a rule says, where it is about."""
-    if one.pair is None:
-        return 0.0
-    return float(oracle.share[one.kind, one.pair[0], one.pair[1]])
+def _share(table: np.ndarray, one: Active) -> float:
+    """A rule's entry; one that is not in the world's language agrees with nothing."""
+    return 0.0 if one.pair is None else float(table[one.kind, *one.pair])
 
 
 def _texts(place: Place, active: list[Active]) -> dict[str, list[dict[str, Any]]]:

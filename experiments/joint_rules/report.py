@@ -73,9 +73,11 @@ def stand_ins() -> str:
 RULES = (
     "Rules: in the pools of all seeds after training. One instruction: so many are one "
     "imperative sentence that names no single thing. Agree: they say what the oracle "
-    "mostly does, of those in whose situations it was often enough. Leaked: learned "
-    "from a task that is evaluated. First ones left: of the rules that a pool began "
-    "with."
+    "mostly does, of those in whose situations it was often enough. As good: of those "
+    "from whose situations it still gains something, they say a move from which the "
+    "oracle goes on to as high a score in no more steps than by its own; where several "
+    "ways are equally short it takes always the same one. Leaked: learned from a task "
+    "that is evaluated. First ones left: of the rules that a pool began with."
 )
 
 REMOVAL = (

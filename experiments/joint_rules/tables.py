@@ -113,7 +113,8 @@ def along_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
 
 def rule_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
     """What the rules of every arm are, all seeds together."""
-    header = ["arm", "rules", "one instruction", "agree", "leaked", "first ones left"]
+    header = ["arm", "rules", "one instruction", "agree", "as good", "leaked"]
+    header += ["first ones left"]
     rows = []
     for arm, numbers in found["arms"].items():
         rules = numbers.get("rules")
@@ -127,6 +128,7 @@ def rule_rows(found: Numbers) -> tuple[list[str], list[list[str]]]:
                 str(rules["active"]),
                 _share(rules["imperative"], rules["active"]),
                 _share(rules["agree"], rules["judged"]),
+                _share(rules["as_good"], rules["tried"]),
                 str(leaked),
                 _share(injected["left"], injected["start"]),
             ]

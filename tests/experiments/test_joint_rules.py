@@ -40,7 +40,7 @@ TASKS = np.arange(24, dtype=np.int32)
 SOLVED = {"rules-only": (12, 0), "grpo": (8, 8), "jerp": (18, 6)}
 """Made up: solved tasks of 24 by arm, with its rules and without."""
 
-TAKE, WRONG = (1, 13), (1, 16)
+TAKE, WRONG = (1, 14), (1, 17)
 """Situation and move: within reach, take it; within reach, open it."""
 
 RIGHT_RULE = sentence(PLACE.env.language, *TAKE)
@@ -200,14 +200,16 @@ def test_rules_are_held_against_the_oracle(done):
     rules = done[1]["worlds"]["house"]["arms"]["jerp"]["rules"]
     assert (rules["active"], rules["imperative"], rules["sources"]) == (5, 4, 3)
     assert (rules["judged"], rules["agree"]) == (4, 2)
+    assert (rules["tried"], rules["as_good"]) == (5, 3)
     assert rules["disagree"] == [f"heat: {WRONG_RULE}", "pick: Take 2."]
     assert [rule["text"] for rule in rules["pools"]["pick"]] == [RIGHT_RULE, "Take 2."]
     assert rules["pools"]["look"] == []
     header, rows = rule_rows(done[1]["worlds"]["house"])
-    assert rows[1][:5] == ["JERP", "5", "4 of 5 (80%)", "2 of 4 (50%)", "3"]
-    assert rows[0] == ["rules only", "0", "0 of 0", "0 of 0", "3", "0 of 0"]
-    assert rows[1][5] == "2 of 2 (100%)"
-    assert len(header) == 6 and len(rows) == 2
+    shares = ["2 of 4 (50%)", "3 of 5 (60%)"]
+    assert rows[1][:6] == ["JERP", "5", "4 of 5 (80%)", *shares, "3"]
+    assert rows[0] == ["rules only", "0", *["0 of 0"] * 3, "3", "0 of 0"]
+    assert rows[1][6] == "2 of 2 (100%)"
+    assert len(header) == 7 and len(rows) == 2
 
 
 def test_absorption(done):
@@ -282,6 +284,7 @@ def test_the_report_explains_before_it_shows(done):
     for word, header in {
         "Score: ": "| score | by seed |",
         "Agree: ": "| agree |",
+        "As good: ": "| as good |",
         "untold: success": "| untold |",
         "Without these: ": "| without these |",
         "When new: ": "| when new |",
