@@ -45,6 +45,7 @@ def read_runs(
     format: str = "auto",
     options: LogOptions | None = None,
     extra: Sequence[str] = (),
+    apart: str | None = None,
 ) -> OutcomeTable:
     """Reads a table of outcomes, or a log of another tool as one.
 
@@ -54,6 +55,7 @@ def read_runs(
       options: what the log is asked for; `LogOptions()` if left out.
       extra: further columns, as `read_outcomes` has them; of a log they are fields of
         its tasks or runs, an inner one named like 'outer.inner'.
+      apart: one of `extra`, see `read_outcomes`.
 
     Returns:
       The table; its `notes` say what a log's numbers were taken from.
@@ -78,10 +80,10 @@ def read_runs(
     if format == TABLE:
         if given := options.given():
             options.refuse(given, f"{path} is a table, in which it says nothing")
-        return read_outcomes(path, extra=extra)
+        return read_outcomes(path, extra=extra, apart=apart)
     notes: list[str] = []
     unit, runs = READERS[format](path, options, extra, notes)
-    rows = OutcomeRows(path, extra)
+    rows = OutcomeRows(path, extra, apart)
     with readable(path):
         for block in run_blocks(path, unit, runs, extra):
             rows.add(block)

@@ -212,6 +212,8 @@ class OutcomeRows:
     def _check_once(self, joined: Mapping[str, np.ndarray]) -> None:
         """Refuses a run that is there twice, naming the first such pair of rows."""
         names = ("sample", "task") + ((HORIZON,) if HORIZON in joined else ())
+        if self.apart is not None:
+            names += (f"extra {self.apart}",)
         keys = [joined[name] for name in names]
         order = np.lexsort(keys)
         same = _equal_neighbours(key[order] for key in keys)
@@ -222,12 +224,13 @@ class OutcomeRows:
         first = int(order[:-1][same][np.argmin(again)])
         horizon = f", horizon {joined[HORIZON][second]:g}" if HORIZON in joined else ""
         number = joined["number"]
+        under = "" if self.apart is None else f" under each {self.apart}"
         raise InputError(
             f"{self.path}, {self.unit} {number[second]}: task "
             f"{self.tasks.names[joined['task'][second]]!r}, sample "
             f"{self.samples.names[joined['sample'][second]]!r}{horizon} is there "
             f"already, in {self.unit} {number[first]}. Take one of them out, or "
-            "number the samples of a task apart"
+            f"number the samples of a task apart{under}"
         )
 
 

@@ -51,6 +51,7 @@ def comparison(
             "that alone"
         )
     resampling = {
+        "cluster": inputs.cluster,
         "mask": kept,
         "num_resamples": settings.resamples,
         "level": settings.level,

@@ -25,6 +25,7 @@ from jerp.runs.pass_surface.budgets import (
     rerun_horizons,
 )
 from jerp.runs.pass_surface.precision import check_float32
+from jerp.runs.pass_surface.replicates import split_by_replicate
 from jerp.runs.pass_surface.settings import PassktSettings
 
 __all__ = ["Inputs", "read_inputs"]
@@ -77,8 +78,11 @@ def read_inputs(settings: PassktSettings) -> Inputs:
       InputError, StorageError: a file is not what it should be.
       ConfigError: the settings do not fit the files.
     """
-    extra = () if settings.by is None else (settings.by,)
-    tables = [_read(settings, path, extra) for path in settings.files]
+    tables = [_read(settings, path) for path in settings.files]
+    rows = None
+    if settings.replicates is not None:
+        rows = split_by_replicate(tables, settings.replicates)
+        tables = rows.tables
     protocol = _protocol(settings, tables)
     tasks = _joined_tasks(tables)
     notes = [note for table in tables for note in table.notes]
@@ -97,6 +101,10 @@ def read_inputs(settings: PassktSettings) -> Inputs:
         for agent in agents
         if agent.alone
     ]
+    if any(agent.alone for agent in agents):
+        notes.append(
+            f"all numbers are of the {counted(len(tasks), 'task')} that both files have"
+        )
     if protocol == "rerun":
         horizons = rerun_horizons(settings, agents, notes)
         agents = tuple(at_horizons(agent, horizons) for agent in agents)
@@ -111,10 +119,14 @@ def read_inputs(settings: PassktSettings) -> Inputs:
         ks=chosen_ks(settings, agents, tasks, notes),
         horizons=horizons,
         notes=tuple(notes),
+        replicate=None if rows is None else rows.seeds(tasks),
+        cluster=None if rows is None else rows.clusters(tasks),
     )
 
 
-def _read(settings: PassktSettings, path: Path, extra: Sequence[str]) -> OutcomeTable:
+def _read(settings: PassktSettings, path: Path) -> OutcomeTable:
+    asked = (settings.by, settings.replicates)
+    extra = tuple(dict.fromkeys(name for name in asked if name is not None))
     options = LogOptions(
         unit=settings.unit,
         score=settings.score,
@@ -123,7 +135,13 @@ def _read(settings: PassktSettings, path: Path, extra: Sequence[str]) -> Outcome
         task=settings.task,
         agent=settings.agent,
     )
-    return read_runs(path, format=settings.format, options=options, extra=extra)
+    return read_runs(
+        path,
+        format=settings.format,
+        options=options,
+        extra=extra,
+        apart=settings.replicates,
+    )
 
 
 def _labels(settings: PassktSettings) -> list[str]:

@@ -18,6 +18,7 @@ from jerp.runs.cells import markdown_table
 from jerp.runs.page import write_page
 from jerp.runs.pass_surface.figure_words import FIGURE_GUIDE, figure_lines
 from jerp.runs.pass_surface.tables import Table, caption, tables
+from jerp.runs.pass_surface.verdict_table import verdict_sentences, verdict_table
 
 __all__ = ["render", "write_report"]
 
@@ -35,17 +36,30 @@ in the runs that there are: a task that was not may still be solvable, hence the
 
 def render(results: Mapping[str, Any]) -> RenderableType:
     """The tables at the width of a terminal, and the notes."""
-    parts: list[RenderableType] = []
+    parts: list[RenderableType] = _verdicts(results)
     for part in results["parts"]:
         if part["name"] is not None:
             parts.append(printable(f"{results['settings']['by']} = {part['name']}\n"))
         parts.append(printable(caption(results, part) + "\n"))
         for table in tables(results, part):
-            title = printable(table.title)
-            title.stylize("bold")
-            parts += [title, _rich(table), Text()]
+            parts += _titled(table)
     parts += [printable(f"note: {note}") for note in results["notes"]]
     return Group(*parts)
+
+
+def _verdicts(results: Mapping[str, Any]) -> list[RenderableType]:
+    """What it all comes to, first."""
+    table = verdict_table(results)
+    if table is None:
+        return []
+    sentences = map(printable, verdict_sentences(results))
+    return [*_titled(table), *sentences, Text()]
+
+
+def _titled(table: Table) -> list[RenderableType]:
+    title = printable(table.title)
+    title.stylize("bold")
+    return [title, _rich(table), Text()]
 
 
 def _rich(table: Table) -> RichTable:
@@ -66,6 +80,7 @@ def write_report(results: Mapping[str, Any], folder: Path) -> Path:
     """
     lines = ["# Pass@(k, T)\n", _sources(results)]
     lines += [f"- {note}" for note in results["notes"]]
+    lines += _verdict_section(results)
     for part in results["parts"]:
         lines += _section(results, part)
     lines += [READING_GUIDE, FIGURE_GUIDE]
@@ -75,6 +90,18 @@ def write_report(results: Mapping[str, Any], folder: Path) -> Path:
 def _sources(results: Mapping[str, Any]) -> str:
     files = " and ".join(f"`{name}`" for name in results["files"])
     return f"From {files}, with jerp {results['jerp']}: `{results['command']}`.\n"
+
+
+def _verdict_section(results: Mapping[str, Any]) -> list[str]:
+    table = verdict_table(results)
+    if table is None:
+        return []
+    return [
+        f"\n## {table.title}\n",
+        f"Made by `{results['command']}`.\n",
+        markdown_table(table.header, table.rows) + "\n",
+        *(f"- {sentence}" for sentence in verdict_sentences(results)),
+    ]
 
 
 def _section(results: Mapping[str, Any], part: Mapping[str, Any]) -> Sequence[str]:

@@ -147,6 +147,12 @@ def check_settings(settings: PassktSettings) -> None:
             f"a further column, with one value a task (the surface itself is made of "
             f"{', '.join(RESERVED)})",
         ),
+        (
+            "replicates",
+            settings.replicates not in RESERVED,
+            f"a further column, the training seed of a run (the surface itself is made "
+            f"of {', '.join(RESERVED)})",
+        ),
     )
     for name, holds, expected in rules:
         if not holds:

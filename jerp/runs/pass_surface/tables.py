@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jerp.runs.cells import interval, number
 from jerp.runs.pass_surface.settings import number_text
 
-__all__ = ["Table", "caption", "tables"]
+__all__ = ["UNDEFINED", "Table", "caption", "p_value", "tables"]
 
 UNDEFINED = "-"
 
@@ -28,13 +28,22 @@ def caption(results: Mapping[str, Any], part: Mapping[str, Any]) -> str:
     samples = " and ".join(dict.fromkeys(_samples(agent) for agent in part["agents"]))
     told = {True: "announced", False: "not announced", None: "announced: unknown"}
     return (
-        f"{part['num_kept']} of {part['num_tasks']} tasks x {samples} samples; "
+        f"{part['num_kept']} of {part['num_tasks']} tasks{_seeds(results, part)} x "
+        f"{samples} samples; "
         f"protocol {settings['protocol']}, T in {settings['unit']}, "
         f"{told[settings['announced']]}; tasks with a coverage of at least "
         f"{number_text(settings['min_coverage'])} at every T; "
         f"{number_text(100 * settings['level'])}% simultaneous bands, "
         f"{settings['resamples']} resamples of tasks, seed {settings['seed']}."
     )
+
+
+def _seeds(results: Mapping[str, Any], part: Mapping[str, Any]) -> str:
+    """A task counts once for each training seed that it has runs of."""
+    if results["replicate"] is None:
+        return ""
+    number = len({results["replicate"][task] for task in part["tasks"]})
+    return f" by training seed ({number})"
 
 
 def _samples(agent: Mapping[str, Any]) -> str:
@@ -142,8 +151,8 @@ def _capability(comparison: Mapping[str, Any], first: str, second: str) -> Table
         (
             number_text(row["horizon"]),
             *(str(row[name]) for name in ("both", "gains", "losses", "neither")),
-            _p_value(row["p_value"]),
-            _p_value(row["p_holm"]),
+            p_value(row["p_value"]),
+            p_value(row["p_holm"]),
             _crossing(row["crossing_k"]),
         )
         for row in comparison["boundary"]
@@ -177,7 +186,8 @@ def _share(value: float | None) -> str:
     return UNDEFINED if value is None else number(value, 2)
 
 
-def _p_value(value: float | None) -> str:
+def p_value(value: float | None) -> str:
+    """Three digits, and a dash where nothing is tested."""
     if value is None:
         return UNDEFINED
     return number(value, 3) if value >= 0.0005 else "< .001"

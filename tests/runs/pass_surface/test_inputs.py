@@ -137,6 +137,7 @@ def test_two_files_are_joined_by_task(inputs):
     assert found.notes == (
         "1 task of a.csv left out, not in the other file: 'x'",
         "1 task of b.csv left out, not in the other file: 'y'",
+        "all numbers are of the 2 tasks that both files have",
     )
 
 
@@ -163,6 +164,65 @@ def test_a_column_cuts_the_tasks_into_parts(inputs):
     with pytest.raises(InputError, match="got 'x' and 'y' for task 'c'"):
         inputs(rows, other, header=KIND, by="kind")
     assert inputs(rows, header=KIND).parts[0][0] is None
+
+
+SEED = (*NESTED, "seed")
+
+
+def test_seeds_with_questions_of_their_own_are_tasks_as_ever(inputs):
+    rows = [*runs_of("a", (1, S), extra=("s0",)), *runs_of("b", (1, F), extra=("s1",))]
+    found = inputs(rows, rows[::-1], header=SEED, replicates="seed")
+    assert found.tasks == ("a", "b") and found.cluster is None
+    assert found.replicate.tolist() == ["s0", "s1"]
+    assert inputs(rows, header=SEED).replicate is None
+
+
+def test_a_task_under_two_seeds_is_two_rows_of_one_cluster(inputs):
+    first = [
+        *runs_of("a", (1, S), (2, S), extra=(0,)),
+        *runs_of("a", (3, F), extra=(1,)),
+        *runs_of("b", (4, S), extra=(1,)),
+    ]
+    # The second agent lacks a under seed 1, and has it under seed 2.
+    second = [
+        *runs_of("b", (5, F), extra=(1,)),
+        *runs_of("a", (6, S), extra=(2,)),
+        *runs_of("a", (7, F), extra=(0,)),
+    ]
+    found = inputs(first, header=SEED, replicates="seed")
+    assert found.tasks == ("a (seed 0)", "a (seed 1)", "b")
+    assert found.cluster.tolist() == [0, 0, 1]
+    assert found.replicate.tolist() == ["0", "1", "1"]
+    assert found.agents[0].runs.spent[:, 0].tolist() == [1, 3, 4]
+    both = inputs(first, second, header=SEED, replicates="seed")
+    assert both.tasks == ("a (seed 0)", "b") and both.cluster is None
+    assert both.agents[1].runs.spent.tolist() == [[7], [5]]
+    assert [agent.alone for agent in both.agents] == [("a (seed 1)",), ("a (seed 2)",)]
+    with pytest.raises(InputError, match="sample '0' is there already, in line 2"):
+        inputs(first, header=SEED)
+    again = [*first, *runs_of("a", (3, F), extra=(1,))]
+    with pytest.raises(InputError, match="apart under each seed"):
+        inputs(again, header=SEED, replicates="seed")
+    odd = [*first, *runs_of("a (seed 1)", (1, S), extra=(1,))]
+    with pytest.raises(
+        InputError, match=r"task 'a \(seed 1\)' under seed 1 would have"
+    ):
+        inputs(odd, header=SEED, replicates="seed")
+
+
+def test_seeds_and_parts_are_columns_side_by_side(inputs):
+    rows = [
+        *runs_of("a", (1, S), extra=("x", 0)),
+        *runs_of("a", (1, S), extra=("x", 1)),
+        *runs_of("b", (1, S), extra=("y", 1)),
+    ]
+    found = inputs(rows, header=(*KIND, "seed"), by="kind", replicates="seed")
+    assert [(name, m.tolist()) for name, m in found.parts] == [
+        ("x", [True, True, False]),
+        ("y", [False, False, True]),
+    ]
+    same = inputs(rows, header=(*KIND, "seed"), by="seed", replicates="seed")
+    assert [name for name, _ in same.parts] == ["0", "1"]
 
 
 def rerun(task, *runs):
@@ -193,6 +253,7 @@ def test_reruns_are_compared_at_common_horizons(inputs):
         ({"protocol": "rerun"}, ConfigError, "lacks the column horizon"),
         ({"ks": "1,16"}, ConfigError, "at most 8, .* in a.csv, got 16"),
         ({"by": "kind"}, InputError, "expected a column 'kind'"),
+        ({"replicates": "seed"}, InputError, "expected a column 'seed'"),
         ({"rows2": eight("z")}, InputError, r"no task is in both .*has 'a'.* has 'z'"),
         (
             {"rows2": rerun("a", (2, 2, F)), "header2": RERUN},

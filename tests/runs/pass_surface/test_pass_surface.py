@@ -14,8 +14,7 @@ from jerp.estimators.boundary import unsolved_upper_bound
 from jerp.estimators.crossing import crossing_k
 from jerp.estimators.marginal import marginal_horizon, marginal_k, saturation_horizon
 from jerp.estimators.surface import pass_at_k_t
-from jerp.records import Interval
-from jerp.runs.pass_surface import analysis, comparison
+from jerp.runs.pass_surface import comparison, one_agent, verdicts
 from jerp.runs.pass_surface import run as module
 from jerp.runs.pass_surface.analysis import analyse
 from jerp.runs.pass_surface.inputs import read_inputs
@@ -228,13 +227,14 @@ def test_every_interval_has_the_resamples_asked_for(files, monkeypatch):
         return call
 
     for where, name in (
-        (analysis, "simultaneous_band"),
+        (one_agent, "simultaneous_band"),
         (comparison, "simultaneous_band"),
         (comparison, "crossing_k"),
+        (verdicts, "paired_difference"),
     ):
         monkeypatch.setattr(where, name, counted(getattr(where, name)))
     results = results_of(*files, resamples=51)
-    assert asked == [51] * 9 and results["settings"]["resamples"] == 51
+    assert asked == [51] * 10 and results["settings"]["resamples"] == 51
 
 
 @pytest.mark.parametrize(
@@ -349,13 +349,7 @@ def test_one_task_one_k_and_one_horizon_have_a_point_without_limits(tmp_path):
     assert "| 1 | .50 |" in (folder / "report.md").read_text()
 
 
-def test_one_k_has_no_crossing(files, monkeypatch):
-    def band(key, values, **_):
-        mean = values.mean(0)
-        return Interval(point=mean, low=mean, high=mean)
-
-    monkeypatch.setattr(analysis, "simultaneous_band", band)
-    monkeypatch.setattr(comparison, "simultaneous_band", band)
+def test_one_k_has_no_crossing(files, without_bands):
     results = results_of(files[0], files[0], ks="4")
     rows = results["parts"][0]["comparisons"][0]["boundary"]
     assert [row["crossing_k"] for row in rows] == [None, None]
@@ -438,7 +432,8 @@ def test_tables_say_what_they_rest_on(files, compared):
         "50 resamples of tasks, seed 0."
     )
     made = f"Made by `jerp passkt {files[0]} {files[1]} --resamples 50 --out"
-    assert report.count(under) == report.count(made) == report.count("\n### ") == 10
+    assert report.count(under) == report.count("\n### ") == 10
+    assert report.count(made) == 11, "the verdicts' table as well"
     assert text_of(results).count(under) == 1
     row = "| 3 | 2 | 5 | 1 | 2 | .219 | .438 |"
     assert row in report and ".219" in text_of(results)
@@ -461,7 +456,7 @@ def test_every_picture_has_words_and_every_table_a_header(compared):
     page = Page((compared / "report.html").read_text())
     assert len(page.pictures) == 4
     assert any("lost 1, gained 5, neither 2" in words for words in page.pictures)
-    assert len(page.tables) == 10
+    assert len(page.tables) == 11
     for header, *rows in page.tables:
         assert set(header) == {"th"} and rows
         assert {len(row) for row in rows} == {len(header)}

@@ -22,6 +22,10 @@ A, B = Path("a b.csv"), Path("runs/b.jsonl")
             "--by: expected a further column, with one value a task (the surface "
             "itself is made of task, sample, spent, outcome, horizon), got outcome",
         ),
+        (
+            {"replicates": "task"},
+            "--replicates: expected a further column, the training seed of a run (",
+        ),
         ({"ks": "0,1"}, "--ks: expected whole numbers from 1 on, got 0,1"),
         ({"ks": "1.5"}, "--ks: expected whole numbers from 1 on, got 1.5"),
         ({"ks": "inf"}, "--ks: expected whole numbers from 1 on, got inf"),
