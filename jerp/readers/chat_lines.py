@@ -81,16 +81,16 @@ def _runs(
             outcome,
             tuple(column((line, line.get("metadata")), n, where) for n in extra),
         )
-    notes.append(options.spent_note(path, MESSAGE_UNITS))
+    notes.append(options.spent_note(MESSAGE_UNITS))
     if not said["error"]:
         notes.append(
-            f"{path.name}: no line has the field 'error': every run counts as ended by "
-            "itself, and none as infrastructure"
+            "no line has the field 'error': every run counts as ended by itself, and "
+            "none as infrastructure"
         )
     if not said["truncated"]:
         notes.append(
-            f"{path.name}: no line has the field 'truncated': which runs a limit cut "
-            "short is not known"
+            "no line has the field 'truncated': which runs a limit cut short is not "
+            "known"
         )
 
 

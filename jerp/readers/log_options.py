@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 from jerp.errors import ConfigError, InputError
@@ -70,11 +69,11 @@ class LogOptions:
                     f"--{name.replace('_', '-')} {value}: {why}; leave it out"
                 )
 
-    def spent_note(self, path: Path, taken_from: Mapping[str, str]) -> str:
+    def spent_note(self, taken_from: Mapping[str, str]) -> str:
         """What `spent` was taken from, in words."""
         if self.spent is not None:
-            return f"{path.name}: spent is {self.spent}, as --spent says"
-        return f"{path.name}: spent ({self.unit}) is {taken_from[self.unit]}"
+            return f"spent is {self.spent}, as --spent says"
+        return f"spent ({self.unit}) is {taken_from[self.unit]}"
 
     def given(self) -> list[str]:
         """The names of the fields that were asked for, without the unit."""

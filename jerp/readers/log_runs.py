@@ -73,10 +73,10 @@ def _block(
     return Block(path, unit, [run.number for run in runs], columns)
 
 
-def ends_noted(path: Path, counts: Mapping[str, int]) -> list[str]:
+def ends_noted(counts: Mapping[str, int]) -> list[str]:
     """Notes on how many runs of a file came to what end."""
     return [
-        f"{path.name}: {number} {'run' if number == 1 else 'runs'} {what}"
+        f"{number} {'run' if number == 1 else 'runs'} {what}"
         for what, number in sorted(counts.items())
     ]
 

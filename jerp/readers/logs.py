@@ -91,8 +91,8 @@ def read_runs(
     counted = options.unit == "steps" and options.spent is None
     if counted and not np.any(table.spent > 0):
         notes.append(
-            f"{path.name}: no run calls a tool, so that each spent 0 steps; --unit "
-            "turns counts the agent's messages"
+            "no run calls a tool, so that each spent 0 steps; --unit turns counts the "
+            "agent's messages"
         )
     return replace(table, notes=tuple(notes))
 
@@ -123,7 +123,7 @@ def _of_document(path: Path) -> str:
         keys = json_keys(path, ("simulations", "samples"))
     if "simulations" in keys:
         return "tau2"
-    if "eval" in keys:
+    if "eval" in keys and "version" in keys:
         return "inspect"
     raise InputError(
         f"{path}: expected a .json log of inspect_ai or results of tau2-bench, got a "

@@ -139,7 +139,8 @@ def _jsonl_blocks(
     for number, row in json_lines(path):
         if not names:
             names = _wanted(f"{path}, line {number}", list(row), required, optional)
-        if not row.keys() >= set(names) or (optional in row) != (optional in names):
+            needed, has_optional = frozenset(names), optional in names
+        if not row.keys() >= needed or (optional in row) != has_optional:
             _refuse_keys(f"{path}, line {number}", row, names, optional)
         kept.append(row)
         numbers.append(number)

@@ -92,7 +92,7 @@ def _runs(
         yield LoggedRun(number, task, trial, None, Outcome.INFRASTRUCTURE, values)
     if missing:
         counts["planned and not in the file, taken as infrastructure"] = len(missing)
-    notes += [options.spent_note(path, SPENT), *ends_noted(path, counts)]
+    notes += [options.spent_note(SPENT), *ends_noted(counts)]
 
 
 def _run(

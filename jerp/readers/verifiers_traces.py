@@ -96,8 +96,8 @@ def _runs(
             outcome,
             tuple(column(places, name, where) for name in extra),
         )
-    notes.append(options.spent_note(path, SPENT))
-    notes += ends_noted(path, counts)
+    notes.append(options.spent_note(SPENT))
+    notes += ends_noted(counts)
 
 
 def _task(episode: Any, where: str) -> str:

@@ -106,7 +106,7 @@ def test_epochs_are_samples_and_planned_runs_are_not_forgotten(log):
     # In the order of the file, what is missing last.
     assert arrays.outcome.tolist() == [[1, 1, 4], [1, 4, 4]]
     assert table.extra["kind"] == ("x",) * 6
-    assert "runs.eval: status cancelled; 3 planned runs are not in" in table.notes[-1]
+    assert "status cancelled; 3 planned runs are not in" in table.notes[-1]
 
 
 def test_a_killed_run_has_but_its_journal(log):

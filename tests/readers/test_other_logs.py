@@ -86,9 +86,7 @@ def test_what_tau2_skipped_or_never_ran_is_infrastructure(results):
     table = read_runs(path, extra=["kind"])
     assert table.arrays().outcome.tolist() == [[4, 4], [1, 4]]
     np.testing.assert_array_equal(table.spent, [np.nan, 1, np.nan, np.nan])
-    assert "r.json: 2 runs planned and not in the file, taken as infra" in " ".join(
-        table.notes
-    )
+    assert "2 runs planned and not in the file, taken as infra" in " ".join(table.notes)
 
 
 @pytest.mark.parametrize(

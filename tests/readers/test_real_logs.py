@@ -127,7 +127,7 @@ def test_samples_of_humaneval_ask_what_they_spent():
     }
     assert by_task(name, spent="1")["boxes/last"][1] == [1, 1, 1]
     notes = read(name, spent="1").notes
-    assert any("tests of 1 samples timed out, taken as failed" in n for n in notes)
+    assert any("tests that timed out: 1, taken as failed" in n for n in notes)
 
 
 def test_prices_that_a_log_does_not_have_are_refused():
@@ -142,19 +142,17 @@ def test_prices_that_a_log_does_not_have_are_refused():
 def test_notes_say_what_was_taken_for_what():
     notes = read("base.eval").notes
     assert notes == (
-        "base.eval: spent (steps) is the agent's messages that call a tool (the answer "
+        "spent (steps) is the agent's messages that call a tool (the answer "
         "is none of them)",
-        "base.eval: 1 run ended by an error, taken as infrastructure",
-        "base.eval: 1 run ended by the length of an answer, taken as truncated",
-        "base.eval: 1 run ended by the message limit, taken as truncated",
-        "base.eval: 1 run not scored (invalid_response_format), taken as malformed",
+        "1 run ended by an error, taken as infrastructure",
+        "1 run ended by the length of an answer, taken as truncated",
+        "1 run ended by the message limit, taken as truncated",
+        "1 run not scored (invalid_response_format), taken as malformed",
     )
-    assert "traces.jsonl: 1 run ended by ProviderError, taken as infrastructure" in (
+    assert "1 run ended by ProviderError, taken as infrastructure" in (
         read("traces.jsonl").notes
     )
-    assert "tau2.json: 1 run ended by max_steps, taken as truncated" in (
-        read("tau2.json").notes
-    )
+    assert "1 run ended by max_steps, taken as truncated" in (read("tau2.json").notes)
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,11 @@ def read_inputs(settings: PassktSettings) -> Inputs:
         tables = rows.tables
     protocol = _protocol(settings, tables)
     tasks = _joined_tasks(tables)
-    notes = [note for table in tables for note in table.notes]
+    notes = [
+        f"{label}: {note}"
+        for label, table in zip(_labels(settings), tables, strict=True)
+        for note in table.notes
+    ]
     if notes and settings.announced == "unknown":
         notes.append(
             "no log says whether the agent was told its budget; --announced yes or no "
