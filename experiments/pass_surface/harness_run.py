@@ -229,8 +229,8 @@ def _budgets(samples: int) -> tuple[int, ...]:
 
 def _notes(samples: int) -> tuple[str, ...]:
     return (
-        f"k ends at {samples}, the responses that are recorded of each request: what "
-        f"is never solved here may be solved once in {10 * samples} runs",
+        f"k ends at {samples}, the recorded responses of a request that are taken: "
+        f"what is never solved here may be solved once in {10 * samples} runs",
         "a controller sees how many of the 10 steps are left, and none sees T; the "
         "model is told neither",
         "equal requests have equal responses in all arms and seeds: arms differ by "
