@@ -13,7 +13,7 @@ from tyro.extras import SubcommandApp
 
 from jerp.cli.models import ModelsList, ModelsPull
 from jerp.cli.ope import Ope
-from jerp.cli.passkt import Passkt
+from jerp.cli.passkt import Passkt, PassktPlan
 from jerp.cli.rules import (
     RulesDiff,
     RulesEdit,
@@ -135,7 +135,10 @@ def _app(words: Sequence[str]) -> SubcommandApp:
             _check_word(f"command of jerp {name}", words[1:], commands)
         app.command(_group(**commands), name=name, help=meaning)
     app.command(name="ope")(Ope)
-    app.command(name="passkt")(Passkt)
+    if words[:2] == ["passkt", "plan"]:
+        app.command(_group(plan=PassktPlan), name="passkt", help="Plan a comparison.")
+    else:
+        app.command(name="passkt")(Passkt)
     app.command(name="view")(View)
     return app
 

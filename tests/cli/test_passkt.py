@@ -91,7 +91,7 @@ def test_control_c_says_that_nothing_resumes(here, monkeypatch, capsys):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(inputs, "read_outcomes", interrupt)
+    monkeypatch.setattr(inputs, "read_runs", interrupt)
     assert cli.main(["passkt", "a.csv"]) == 130
     assert capsys.readouterr().err == (
         "jerp: interrupted; the folder of results is whole, as it was or new, and the "
@@ -123,3 +123,34 @@ def test_help_says_what_each_option_means_without_importing_jax():
     assert done.stdout.splitlines()[-1] == "[]"
     for text in ("how often k runs of at most T", "--min-coverage", "default: 0.9"):
         assert text in done.stdout
+
+
+def test_a_plan_is_printed_and_kept(here, capsys):
+    assert cli.main(["passkt", "plan", "--expansion", "0.1", "--json", "p.json"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 training seed, 3 categories; exact test under 0.05, Holm; no int" in shown
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["100", "0.684"] in rows and shown.endswith("numbers: p.json\n")
+    assert (here / "p.json").exists()
+    assert cli.main(["passkt", "plan", "--seeds", "2", "--questions", "20"]) == 0
+    assert "for each seed" in capsys.readouterr().out
+
+
+def test_a_plan_that_cannot_be_is_one_line(here, capsys):
+    assert cli.main(["passkt", "plan", "--expansion", "2"]) == 2
+    assert capsys.readouterr().err == "jerp: --expansion: expected in [0, 1], got 2.0\n"
+    assert cli.main(["passkt", "plan", "--json", "none/p.json"]) == 2
+    assert capsys.readouterr().err.startswith("jerp: none/p.json")
+
+
+def test_a_file_named_plan_is_a_file_by_its_path(here, capsys):
+    assert cli.main(["passkt", "./plan"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "jerp: plan: expected a name that ends in"
+    )
+
+
+def test_help_of_a_plan_needs_nothing_heavy(capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["passkt", "plan", "--help"])
+    assert caught.value.code == 0 and "--new-rate" in capsys.readouterr().out
