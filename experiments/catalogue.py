@@ -14,6 +14,8 @@ from experiments.harness_control import main as harness_control_main
 from experiments.harness_control import sweep as harness_control_sweep
 from experiments.joint_rules import main as joint_rules_main
 from experiments.joint_rules import sweep as joint_rules_sweep
+from experiments.pass_surface import main as pass_surface_main
+from experiments.pass_surface import sweep as pass_surface_sweep
 from experiments.settings import Setting
 from jerp.errors import UnknownNameError
 
@@ -31,6 +33,10 @@ EXPERIMENTS: dict[str, tuple[Setting, ...]] = {
     "joint_rules": tuple(
         Setting(f"joint_rules/{i}", config, joint_rules_main.run)
         for i, config in enumerate(joint_rules_sweep.SETTINGS)
+    ),
+    "pass_surface": tuple(
+        Setting(f"pass_surface/{i}", config, pass_surface_main.run)
+        for i, config in enumerate(pass_surface_sweep.SETTINGS)
     ),
 }
 

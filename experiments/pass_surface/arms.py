@@ -186,7 +186,8 @@ def _rate(
     """Success at the first try on validation questions, under both budgets."""
     asking, playing = jax.random.split(key)
     number = asked.validation.kind.shape[0]
-    held = Questions(asked.validation, jax.random.split(asking, number))
+    starts = jax.random.key_data(jax.random.split(asking, number))
+    held = Questions(asked.validation, starts)
     return float(
         np.mean(
             [

@@ -59,11 +59,12 @@ class Questions(struct.PyTreeNode):
 
     Attributes:
       tasks: forms.
-      starts: typed keys of the resets.
+      starts: uint32, data of the keys of the resets, each of which is used by many
+        episodes.
     """
 
     tasks: LookupParams
-    starts: Key
+    starts: Array
 
     @property
     def number(self) -> int:
@@ -96,7 +97,7 @@ def questions(key: Key, sizes: Sizes, category: str) -> Questions:
     number, kinds = sizes.questions, len(LookupKind)
     drawn = lookup_tasks(form_key, number * kinds, size=LOOKUP.size, split="seen")
     tasks = jax.tree.map(lambda x: x[kind::kinds], drawn)
-    return Questions(tasks, jax.random.split(start_key, number))
+    return Questions(tasks, jax.random.key_data(jax.random.split(start_key, number)))
 
 
 def episode_key(key: Key, category: str) -> Key:
@@ -127,7 +128,7 @@ class Asked:
     def reset(self, key: Key, params: Questions) -> tuple[Any, TimeStep]:
         """Starts a question, always alike; the key is not used."""
         del key
-        return self.env.reset(params.starts, params.tasks)
+        return self.env.reset(jax.random.wrap_key_data(params.starts), params.tasks)
 
     def step(
         self, key: Key, state: Any, action: Array, params: Questions

@@ -84,7 +84,7 @@ def measure_mechanism(
 def right_answers(place: Place, asked: Questions) -> np.ndarray:
     """`[Q]` int32, the action that answers each question."""
     params = asked.under(0, announced=False)
-    starts = jax.random.clone(params.starts)  # not consumed
+    starts = jax.random.wrap_key_data(params.starts)
     return np.asarray(_told_answers(starts, params.tasks, env=place.env))
 
 

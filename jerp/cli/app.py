@@ -21,7 +21,13 @@ from jerp.cli.rules import (
     RulesImport,
     RulesShow,
 )
-from jerp.cli.run import RunGigpoVsGrpo, RunHarness, RunJerp, run_commands
+from jerp.cli.run import (
+    RunGigpoVsGrpo,
+    RunHarness,
+    RunJerp,
+    RunPassSurface,
+    run_commands,
+)
 from jerp.cli.store import StoreVerify
 from jerp.cli.train import TrainHarness
 from jerp.cli.trajectories import TrajectoriesCheck, TrajectoriesShow
@@ -106,6 +112,7 @@ def _app(words: Sequence[str]) -> SubcommandApp:
         "harness": RunHarness,
         "gigpo-vs-grpo": RunGigpoVsGrpo,
         "jerp": RunJerp,
+        "pass-surface": RunPassSurface,
     }
     experiments = run_commands() if words[:1] == ["run"] else outlines
     groups: dict[str, tuple[str, dict[str, Callable[..., Any]]]] = {

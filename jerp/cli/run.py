@@ -9,7 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-__all__ = ["RunGigpoVsGrpo", "RunHarness", "RunJerp", "run_commands"]
+__all__ = [
+    "RunGigpoVsGrpo",
+    "RunHarness",
+    "RunJerp",
+    "RunPassSurface",
+    "run_commands",
+]
 
 
 @dataclass(frozen=True)
@@ -27,10 +33,16 @@ class RunJerp:
     """Learns rules and a policy together in a household: trains arms and reports."""
 
 
+@dataclass(frozen=True)
+class RunPassSurface:
+    """Asks whether training moved the capability boundary: trains, samples, reports."""
+
+
 EXPERIMENTS = {
     "harness": ("harness_control", "HarnessConfig"),
     "gigpo-vs-grpo": ("gigpo_vs_grpo", "GigpoConfig"),
     "jerp": ("joint_rules", "JerpConfig"),
+    "pass-surface": ("pass_surface", "PassSurfaceConfig"),
 }
 """By command the package in `experiments` and the class of its settings."""
 

@@ -70,8 +70,7 @@ def play(policy, asked):
         )
 
     def play(params):
-        again = asked.replace(starts=jax.random.clone(asked.starts))
-        return played(jax.random.key(4), again, params)
+        return played(jax.random.key(4), asked, params)
 
     return play
 
