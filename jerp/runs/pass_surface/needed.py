@@ -12,6 +12,8 @@ from jerp.typing import Key
 __all__ = ["POWER", "needed"]
 
 POWER = 0.8
+STUDIES = 5000
+"""Drawn with several seeds: "about" so many questions allows for a few in a hundred."""
 
 
 def needed(
@@ -54,5 +56,6 @@ def needed(
             power=POWER,
             num_categories=found["num_tests"],
             num_seeds=made["num_seeds"],
+            num_studies=STUDIES,
         )
     return made
