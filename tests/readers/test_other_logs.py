@@ -1,5 +1,6 @@
 """Results of tau2-bench, traces of verifiers, samples of HumanEval, conversations."""
 
+import doctest
 import json
 import math
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from jerp.errors import ConfigError, InputError, StorageError
+from jerp.readers import logs
 from jerp.readers.log_options import LogOptions
 from jerp.readers.logs import log_format, read_runs
 from jerp.typing import Outcome
@@ -356,6 +358,11 @@ def test_a_log_without_any_tool_says_so(written):
         "no run calls a tool, so that each spent 0 steps" in read_runs(path).notes[-1]
     )
     assert not any("no run calls" in n for n in read_runs(written(chat())).notes)
+
+
+def test_the_example_of_read_runs_is_true():
+    assert doctest.testmod(logs).attempted == 6
+    assert doctest.testmod(logs).failed == 0
 
 
 def test_an_empty_log_is_refused(tmp_path, results):
