@@ -23,6 +23,7 @@ from experiments.pass_surface.mechanism_analysis import (
     mechanism_tables,
 )
 from jerp.runs.cells import markdown_table, number
+from jerp.runs.pass_surface.figure_words import FIGURE_GUIDE
 from jerp.runs.pass_surface.report import READING_GUIDE
 from jerp.runs.pass_surface.tables import Table, caption, tables
 from jerp.runs.pass_surface.verdict_table import verdict_sentences, verdict_table
@@ -147,14 +148,15 @@ def _parts(results: Results) -> Iterator[str]:
     yield _bullets(_notes(results))
     yield "## Where the base stands"
     yield _markdown(standing_table(results))
+    lines = study_lines(results)
     yield "## Verdicts"
+    yield lines.pop("verdicts", "")
     yield _bullets(verdict_sentences(results["variants"][LEAD]))
     for variant in VARIANTS:
         yield _markdown(_verdict_table(results, variant), title=True)
     tests = verdict_table(results["variants"][LEAD])
     if tests is not None:
         yield _markdown(tests, title=True)
-    lines = study_lines(results)
     yield lines.pop("budgets", "")
     yield from _surfaces(results)
     yield "## Mechanism"
@@ -173,6 +175,7 @@ def _parts(results: Results) -> Iterator[str]:
     yield "## Training"
     yield _markdown(_training_table(results))
     yield READING_GUIDE
+    yield FIGURE_GUIDE
 
 
 def _surfaces(results: Results) -> Iterator[str]:
