@@ -160,7 +160,12 @@ class _Log:
         """The value, why there may be none, and where it stands."""
         scores = sample.get("scores")
         if not isinstance(scores, dict) or not scores:
-            raise refusal(where, "scores", "at least one score", scores)
+            raise refusal(
+                where,
+                "scores",
+                "at least one score (`inspect score` adds them)",
+                scores,
+            )
         name, key = self.options.score, ""
         if name is None:
             if len(scores) > 1:

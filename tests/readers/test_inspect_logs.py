@@ -169,7 +169,7 @@ def test_a_score_may_have_parts(log):
         ({"epoch": ...}, r"sample 1, epoch: expected a whole number, got nothing"),
         ({"epoch": "1"}, r"epoch: expected a whole number, got '1'"),
         ({"scores": ...}, r"\(id 'a', epoch 1\), scores: expected at least one score"),
-        ({"scores": {}}, r"scores: expected at least one score, got {}"),
+        ({"scores": {}}, r"at least one score \(`inspect score` adds them\), got {}"),
         ({"scores": {"s": {}}}, r"scores.s.value: expected a finite number"),
         ({"scores": {"s": {"value": [1, 0]}}}, r"expected a finite number.*\[1, 0\]"),
         ({"scores": {"s": {"value": "A"}}}, r"expected C, I, P, N, yes, .*got 'A'"),
