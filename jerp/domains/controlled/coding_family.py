@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -49,7 +50,7 @@ class Family:
         """Name of the function."""
         return self.solve.__name__
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[str, ...]:
         """Names of the positional arguments."""
         return tuple(inspect.getfullargspec(self.solve).args)

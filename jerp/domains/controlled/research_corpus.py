@@ -91,11 +91,10 @@ class Ranking:
 
     def top(self, query: str, count: int) -> tuple[int, ...]:
         """The `count` best passages for `query`, best first."""
-        scores = self._index.get_scores(list(terms(query)))
-        order = sorted(
-            range(len(scores)), key=lambda i: (-round(float(scores[i]), 4), i)
-        )
-        return tuple(order[:count])
+        scores = self._index.get_scores(list(terms(query))).tolist()
+        rounded = [-round(score, 4) for score in scores]
+        # Stable: equal ones stay in the order of passages.
+        return tuple(sorted(range(len(scores)), key=rounded.__getitem__)[:count])
 
 
 def words(text: str) -> tuple[str, ...]:
