@@ -24,7 +24,7 @@ from jerp.errors import ConfigError, StorageError, TrajectoryError
 from jerp.storage.atomic import make_folder, read_bytes, temporaries, write_bytes
 from jerp.storage.documents import difference, read_json, write_json
 from jerp.storage.tensors import load_tree, save_tree
-from jerp.storage.trajectory_meta import SCHEMA_VERSION, TrajectoryMeta
+from jerp.storage.trajectory_meta import SCHEMA_VERSION, TrajectoryMeta, read_meta
 from jerp.storage.transcripts import decode_transcripts, encode_transcripts
 from jerp.trajectory import Trajectory, check_trajectory, concatenate, pad_steps
 
@@ -68,7 +68,7 @@ class TrajectoryFolder:
         document = meta.document()
         if not path.exists():
             write_json(path, document)
-        found = difference(_read_meta(path), document)
+        found = difference(read_meta(path), document)
         if found:
             raise ConfigError(
                 f"{folder} holds trajectories of another kind: {found}. Use another "
@@ -97,7 +97,7 @@ class TrajectoryFolder:
                 f"{folder}: not a trajectory folder (it has no meta.json); name one, "
                 f"such as {example}"
             )
-        return cls(path.parent, TrajectoryMeta.parse(path, _read_meta(path)))
+        return cls(path.parent, TrajectoryMeta.parse(path, read_meta(path)))
 
     def shards(self) -> tuple[str, ...]:
         """Names of the complete shards, sorted."""
@@ -285,17 +285,6 @@ class TrajectoryFolder:
             "Other shards of the folder are untouched: move what there is of shard "
             f"{name} away and run the command that collected it again"
         )
-
-
-def _read_meta(path: Path) -> dict[str, Any]:
-    try:
-        return read_json(path)
-    except StorageError as error:
-        raise StorageError(
-            f"{error}. The shards beside it are untouched: copy the meta.json of the "
-            "same domain from another folder of the run and set its extra.arm, or move "
-            "this folder away and run the command that collected it again"
-        ) from error
 
 
 def _names(folder: Path, prefix: str, suffix: str) -> tuple[str, ...]:

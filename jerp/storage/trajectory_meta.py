@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from jerp.errors import StorageError, TrajectoryError
-from jerp.storage.documents import plain
+from jerp.storage.documents import plain, read_json
 from jerp.trajectory import Trajectory
 
-__all__ = ["SCHEMA_VERSION", "TrajectoryMeta"]
+__all__ = ["SCHEMA_VERSION", "TrajectoryMeta", "read_meta"]
 
 SCHEMA_VERSION = 1
 
@@ -89,3 +89,19 @@ class TrajectoryMeta:
                     raise TrajectoryError(
                         name, f"a last axis of {len(names)}", f"{leaf.shape[-1]}"
                     )
+
+
+def read_meta(path: Path) -> dict[str, Any]:
+    """The document of a `meta.json`.
+
+    Raises:
+      StorageError: it cannot be read, or is corrupt; it says where to get another one.
+    """
+    try:
+        return read_json(path)
+    except StorageError as error:
+        raise StorageError(
+            f"{error}. The shards beside it are untouched: copy the meta.json of the "
+            "same domain from another folder of the run and set its extra.arm, or move "
+            "this folder away and run the command that collected it again"
+        ) from error
