@@ -1,6 +1,7 @@
 """Strict JAX for every test, no sockets, and the eager/jit/vmap parity fixture."""
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -30,12 +31,22 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True
     )
 
+import hypothesis
 import jax
 import jax.numpy as jnp
 import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
+
+# Imports and traces make much that stays a while: garbage is looked for seldom.
+gc.set_threshold(100_000, 20, 50)
+
+# A property that does not say how often is tried so often; CONTRIBUTING.md says how to
+# try it more often.
+hypothesis.settings.register_profile("quick", max_examples=50)
+hypothesis.settings.register_profile("thorough", max_examples=400)
+hypothesis.settings.load_profile("quick")
 
 # One test of these takes longer than most files do: they start first, so that no
 # worker is left alone with them in the end.
@@ -50,6 +61,12 @@ def pytest_collection_modifyitems(items):
         return parts[parts[0] == "tests"] not in LONGEST
 
     items.sort(key=is_short)
+
+
+def pytest_collection_finish():
+    """What was imported stays: no garbage is looked for in it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

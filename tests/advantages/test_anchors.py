@@ -219,7 +219,7 @@ def first_fit(texts, threshold):
 short_texts = st.lists(st.text("abc", max_size=6), min_size=1, max_size=8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(short_texts, st.sampled_from([0.4, 0.6, 0.8]), st.randoms(use_true_random=False))
 def test_clusters_are_components_in_any_order(texts, threshold, random):
     representative = similar_texts(texts, threshold=threshold)
@@ -258,7 +258,7 @@ small_states = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.lists(small_states, max_size=8), st.randoms(use_true_random=False))
 def test_the_partition_does_not_depend_on_the_order(states, random):
     """Two states are equal iff `repr` writes them alike, which shows the types."""

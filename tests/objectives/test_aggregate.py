@@ -78,7 +78,7 @@ def all_cuts(loss, mask):
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(st.floats(-4, 4, width=32), min_size=40, max_size=40),
     st.lists(st.integers(0, 5), min_size=8, max_size=8),

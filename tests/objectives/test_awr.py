@@ -266,7 +266,7 @@ def test_half_precision_accumulates_in_float32():
 FINITE = st.floats(-4, 4, width=32)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.lists(FINITE, min_size=8, max_size=8), st.floats(0.25, 4.0, width=32))
 def test_weights_are_monotone_bounded_and_equivariant(advantage, temperature):
     advantage, mask = np.array(advantage, np.float32), np.ones(8, bool)

@@ -197,7 +197,7 @@ def test_padding_reaches_neither_values_nor_gradients(poison):
     chex.assert_trees_all_equal(compiled(dirty, *sequence), compiled(clean, *sequence))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(
     st.permutations(range(8)),
     st.lists(st.floats(-2, 2, width=32), min_size=8, max_size=8),

@@ -88,7 +88,7 @@ def test_padding_and_illegal_logits_reach_nothing(poison):
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(st.floats(-60, 60, width=32), min_size=24, max_size=24),
     st.permutations(range(4)),

@@ -141,7 +141,7 @@ def test_padding_reaches_neither_values_nor_gradients():
 NATS = st.lists(st.integers(-90 * 1024, 0), min_size=8, max_size=8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(NATS, NATS)
 def test_k3_is_never_negative_and_pulls_towards_the_reference(log_prob, anchor):
     log_prob, anchor = np.float32(log_prob) / 1024, np.float32(anchor) / 1024

@@ -33,7 +33,7 @@ def test_penalties_by_hand():
     np.testing.assert_allclose(shorter, [-0.75])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 40000), min_size=8, max_size=8),
     st.integers(1, 16384),

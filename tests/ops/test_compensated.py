@@ -53,7 +53,7 @@ def test_equals_the_plain_recursion_to_its_rounding():
 SIXTEEN = st.lists(st.floats(-100, 100, width=32), min_size=16, max_size=16)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(SIXTEEN, st.permutations(range(16)))
 def test_the_order_of_rewards_does_not_matter(rewards, order):
     row = np.array(rewards, np.float32)
