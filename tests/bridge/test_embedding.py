@@ -97,6 +97,8 @@ def test_what_all_of_a_kind_share_is_taken_out():
         centred(kind, kind[:, :2])
 
 
+# 8 s of processor time; the tests above are of the same functions.
+@pytest.mark.slow
 @pytest.mark.weights
 @pytest.mark.skipif(not SMOLLM2.present, reason="no SmolLM2 weights in the cache")
 def test_smollm2_finds_most_rules_once_vectors_are_centred():

@@ -1,5 +1,7 @@
 """Rules before an episode: acting and evaluating read the same, and what they say."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +28,11 @@ POLICY = step_policy(
 )
 
 
+# One program each, however many tests play and evaluate.
+_play = jax.jit(partial(rollout, num_steps=3, batch_size=4), static_argnums=(1, 3))
+_evaluate = jax.jit(POLICY.evaluate)
+
+
 def params(rules=RULES):
     """Larger than at the start, so that every input matters."""
     tree = POLICY.init(jax.random.key(0))
@@ -34,20 +41,18 @@ def params(rules=RULES):
 
 
 def played(working_set, tree=None, policy=POLICY):
-    return rollout(
+    return _play(
         jax.random.key(1),
         PROBE,
         TASKS,
         policy,
         params() if tree is None else tree,
-        num_steps=3,
-        batch_size=4,
         working_set=None if working_set is None else jnp.asarray(working_set),
     )
 
 
 def evaluated(data, tree=None):
-    return POLICY.evaluate(params() if tree is None else tree, data).log_prob
+    return _evaluate(params() if tree is None else tree, data).log_prob
 
 
 @pytest.mark.parametrize("rules", [[[0, 1], [2, -1]], [[-1, -1], [1, 0]], None])
@@ -119,7 +124,7 @@ def test_the_table_of_rules_gets_no_gradient():
     def loss(tree):
         return POLICY.evaluate({**tree, "rules": rules}, data).log_prob.sum()
 
-    gradient = jax.grad(loss)(tree)["decoder"]["embedding"]
+    gradient = jax.jit(jax.grad(loss))(tree)["decoder"]["embedding"]
     assert np.isfinite(gradient).all()
     first = sum(POLICY.field_sizes) + POLICY.num_actions + 1
     assert np.abs(gradient[first + 1 : first + 3]).max() > 0

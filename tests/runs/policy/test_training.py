@@ -39,6 +39,11 @@ def trained(folder, number, *, task=TASK, hyper=HYPER, tasks=TASKS, **settings):
     )
 
 
+@jax.jit
+def played(params):
+    return play_groups(jax.random.key(2), TASK, TASKS, params)
+
+
 def same(one, two):
     for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
         np.testing.assert_array_equal(x, y)
@@ -111,8 +116,7 @@ def test_rows_after_the_last_checkpoint_are_taken_back(tmp_path):
 
 
 def test_groups_are_of_distinct_tasks_and_start_alike():
-    params = POLICY.init(jax.random.key(1))
-    data = play_groups(jax.random.key(2), TASK, TASKS, params)
+    data = played(POLICY.init(jax.random.key(1)))
     by_group = np.asarray(data.task_id).reshape(4, 4)  # episode b is of group b % 4
     assert (by_group == by_group[:1]).all() and len(set(by_group[0])) == 4
     cues = np.asarray(data.observation)[:, 0, 0].reshape(4, 4)
@@ -218,14 +222,15 @@ def test_warnings_are_of_the_whole_run(tmp_path, monkeypatch):
 
 def test_lost_episodes_enter_no_mean():
     params = POLICY.init(jax.random.key(1))
-    data = play_groups(jax.random.key(2), TASK, TASKS, params)
+    data = played(params)
     lost = jnp.arange(16) < 4
     broken = data.replace(
         outcome=jnp.where(lost, Outcome.INFRASTRUCTURE, Outcome.SUCCESS),
         score=jnp.where(lost, jnp.nan, 1.0),
         log_prob=jnp.where(lost[:, None], jnp.nan, data.log_prob),
     )
-    _, metrics = iterations._learned(*(TASK, HYPER, None, None), _state(params), broken)
+    learned = partial(iterations._learned, TASK, HYPER, None, None)
+    _, metrics = jax.jit(learned)(_state(params), broken)
     assert metrics["success"] == metrics["score"] == 1
     assert metrics["lost_episodes"] == 4 and metrics["sampler_gap"] < 1e-4
 
