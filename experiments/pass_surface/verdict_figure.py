@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from experiments.pass_surface.dot_plots import Series, dot_plot
 from jerp.runs.pass_surface.settings import number_text
@@ -77,6 +78,7 @@ def _bars(axes: Axes, verdicts: list[Numbers]) -> None:
     axes.axvline(0, color="black", lw=0.8)
     axes.margins(x=0.15)
     axes.set_xlabel("questions", fontsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
     axes.tick_params(labelsize=8)
     axes.legend(

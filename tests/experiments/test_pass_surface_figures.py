@@ -140,7 +140,7 @@ def test_verdicts_show_counts_intervals_and_what_they_come_to():
     counts, limits = draw_verdicts(found).axes
     assert [bar.get_width() for bar in counts.patches] == [0, 0, 4, 5]
     written = [text.get_text() for text in counts.texts]
-    assert written == ["0", "0", "4", "5"]
+    assert written == ["", "", "4", "5"]
     rows = [text.get_text() for text in counts.get_yticklabels()]
     assert rows == ["C, SFT against base", "C, GRPO against base"]
     np.testing.assert_allclose(points(limits, "o", True), [(-0.055, 0), (0.045, 1)])
