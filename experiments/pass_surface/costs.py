@@ -146,7 +146,8 @@ def cost_tables(cost: Mapping[str, Any], labels: Mapping[str, str]) -> list[Tabl
             "Break-even: runs of the base for one of the arm",
             (
                 *("category", "arm", "tokens a run, base", "arm", "arm's Pass@1"),
-                *("base needs k", "tokens saved a use", "uses until training pays"),
+                *("base's Pass for as many tokens", "base needs k"),
+                *("tokens saved a use", "uses until training pays"),
             ),
             [_pays_row(c, labels[a], n, ks) for c, a, n in rows],
         ),
@@ -172,9 +173,19 @@ def _pays_row(
         *(category, label),
         *(number(numbers[name], 1) for name in ("tokens_base", "tokens_arm")),
         number(numbers["arm_pass"][0], 2),
+        _affordable(numbers),
         needed,
         bound + _limits(saving, _count),
         ("<= " if bound else "") + _limits(uses, _tokens),
+    )
+
+
+def _affordable(numbers: Mapping[str, Any]) -> str:
+    """What the base solves with the tokens of one run of the arm."""
+    value = numbers["base_value"]
+    at = f"k = {_count(numbers['affordable']['point'])}"
+    return (
+        f"- ({at})" if value["point"] is None else f"{interval(value, digits=2)} ({at})"
     )
 
 

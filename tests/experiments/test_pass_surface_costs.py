@@ -72,8 +72,15 @@ def test_where_the_base_never_gets_there_the_table_says_so_and_bounds():
     found = costs(runs(0.0, 6), runs(0.5, 9))
     assert not found["reached"]
     row = tables(found)[1].rows[0]
-    assert row[5] == "never within 4"
-    assert row[6].startswith(">= 15.0") and row[7].startswith("<= 240")
+    assert row[5] == ".00 [.00, .00] (k = 1.5)"
+    assert row[6] == "never within 4"
+    assert row[7].startswith(">= 15.0") and row[8].startswith("<= 240")
+
+
+def test_a_cheaper_arm_leaves_the_base_less_than_a_run():
+    found = costs(runs(0.4, 6), runs(0.4, 3))
+    assert found["base_value"]["point"] is None
+    assert tables(found)[1].rows[0][5] == "- (k = 0.5)"
 
 
 def test_every_row_has_a_cell_a_column():
