@@ -72,9 +72,8 @@ def _bars(axes: Axes, verdicts: list[Numbers]) -> None:
     for name, (sign, look) in looks.items():
         values = [sign * verdict[name] for verdict in verdicts]
         bars = axes.barh(rows, values, height=0.55, label=name, **look)
-        axes.bar_label(
-            bars, [str(abs(value)) for value in values], padding=3, fontsize=8
-        )
+        written = [str(abs(value)) if value else "" for value in values]
+        axes.bar_label(bars, written, padding=3, fontsize=8)
     axes.axvline(0, color="black", lw=0.8)
     axes.margins(x=0.15)
     axes.set_xlabel("questions", fontsize=8)
