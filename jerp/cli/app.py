@@ -46,6 +46,7 @@ INTERRUPTED = {
     "rules": "the pool is as it was, and a copy that was open in an editor is kept",
     "passkt": "the folder of results is whole, as it was or new, and the same command "
     "begins anew",
+    "passkt plan": "nothing was written, and the same command begins anew",
 }
 
 
@@ -76,7 +77,8 @@ def execute(words: Sequence[str]) -> int:
         print(f"jerp: {_reason(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        kept = INTERRUPTED.get(words[0]) if words else None
+        names = (" ".join(words[:2]), *words[:1])
+        kept = next((INTERRUPTED[name] for name in names if name in INTERRUPTED), None)
         text = "interrupted" + (f"; {kept}" if kept else "")
         print(f"jerp: {text}", file=sys.stderr)
         return 130

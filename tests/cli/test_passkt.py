@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from jerp import cli
-from jerp.runs.pass_surface import inputs
+from jerp.runs.pass_surface import inputs, plan
 from tests.runs.pass_surface.files import A, B, runs_of, write_csv, written
 
 
@@ -134,6 +134,17 @@ def test_a_plan_is_printed_and_kept(here, capsys):
     assert (here / "p.json").exists()
     assert cli.main(["passkt", "plan", "--seeds", "2", "--questions", "20"]) == 0
     assert "for each seed" in capsys.readouterr().out
+
+
+def test_control_c_in_a_plan_says_that_nothing_was_written(monkeypatch, capsys):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plan, "plan", interrupt)
+    assert cli.main(["passkt", "plan"]) == 130
+    assert capsys.readouterr().err == (
+        "jerp: interrupted; nothing was written, and the same command begins anew\n"
+    )
 
 
 def test_a_plan_that_cannot_be_is_one_line(here, capsys):

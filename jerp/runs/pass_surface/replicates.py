@@ -77,7 +77,7 @@ def split_by_replicate(tables: Sequence[OutcomeTable], column: str) -> Replicate
 def _pairs(
     table: OutcomeTable, column: str
 ) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Each (task, seed) in the order of its first run, and which of them a run is of."""
+    """Each (task, seed) in the order of its first run, and which of them a run has."""
     known: dict[tuple[int, str], int] = {}
     row = np.array(
         [

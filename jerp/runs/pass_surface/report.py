@@ -18,7 +18,11 @@ from jerp.runs.cells import markdown_table
 from jerp.runs.page import write_page
 from jerp.runs.pass_surface.figure_words import FIGURE_GUIDE, figure_lines
 from jerp.runs.pass_surface.tables import Table, caption, tables
-from jerp.runs.pass_surface.verdict_table import verdict_sentences, verdict_table
+from jerp.runs.pass_surface.verdict_table import (
+    VERDICT_NOTE,
+    verdict_sentences,
+    verdict_table,
+)
 
 __all__ = ["render", "write_report"]
 
@@ -53,7 +57,7 @@ def _verdicts(results: Mapping[str, Any]) -> list[RenderableType]:
     if table is None:
         return []
     sentences = map(printable, verdict_sentences(results))
-    return [*_titled(table), *sentences, Text()]
+    return [*_titled(table), *sentences, Text(f"\n{VERDICT_NOTE}\n")]
 
 
 def _titled(table: Table) -> list[RenderableType]:
@@ -98,7 +102,7 @@ def _verdict_section(results: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f"\n## {table.title}\n",
-        f"Made by `{results['command']}`.\n",
+        f"{VERDICT_NOTE} Made by `{results['command']}`.\n",
         markdown_table(table.header, table.rows) + "\n",
         *(f"- {sentence}" for sentence in verdict_sentences(results)),
     ]

@@ -10,18 +10,17 @@ from jerp.runs.cells import interval
 from jerp.runs.pass_surface.settings import number_text
 from jerp.runs.pass_surface.tables import UNDEFINED, Table, p_value
 
-__all__ = ["verdict_sentences", "verdict_table"]
+__all__ = ["VERDICT_NOTE", "verdict_sentences", "verdict_table"]
 
-HEADER = (
-    "gains",
-    "losses",
-    "of tasks",
-    "p up, Holm",
-    "p down, Holm",
-    "gain - loss between seeds",
-    "Pass@(1, T) where both solve",
-    "verdict",
+HEADER = ("+ : -", "tasks", "p up", "p down", "seeds", "Pass@1", "verdict")
+
+VERDICT_NOTE = (
+    "+ : -, tasks that the second of the pair gained and lost. p, one-sided and exact, "
+    f"Holm over the parts, to be under {number_text(ALPHA)}. Seeds, gain - loss on "
+    "average between training seeds. Pass@1, difference of Pass@(1, T) on tasks that "
+    f"both solve. Intervals at {number_text(100 * SEED_LEVEL)}%."
 )
+"""What the columns of the table are."""
 
 
 def verdict_table(results: Mapping[str, Any]) -> Table | None:
@@ -32,11 +31,8 @@ def verdict_table(results: Mapping[str, Any]) -> Table | None:
     k, horizon = results["ks"][-1], number_text(results["horizons"][-1])
     by = [] if results["settings"]["by"] is None else [results["settings"]["by"]]
     return Table(
-        f"Did the boundary move? (k = {k}, T = {horizon} "
-        f"{results['settings']['unit']}; one-sided exact tests under "
-        f"{number_text(ALPHA)}, Holm over the parts; intervals at "
-        f"{number_text(100 * SEED_LEVEL)}%)",
-        (*by, "second against first", *HEADER),
+        f"Did the boundary move? k = {k}, T = {horizon} {results['settings']['unit']}",
+        (*by, "pair", *HEADER),
         rows,
     )
 
@@ -60,7 +56,8 @@ def _verdicts(results: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 def _cells(verdict: Mapping[str, Any]) -> tuple[str, ...]:
     return (
-        *(str(verdict[name]) for name in ("gains", "losses", "num_tasks")),
+        f"{verdict['gains']} : {verdict['losses']}",
+        str(verdict["num_tasks"]),
         p_value(verdict["p_up_holm"]),
         p_value(verdict["p_down_holm"]),
         _limits(verdict["seeds"]),
