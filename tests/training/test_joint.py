@@ -14,6 +14,7 @@ from jerp.training.group_settings import GroupConfig, GroupHyper
 from jerp.training.joint import JointState, RuleConfig, make_joint_step
 from jerp.trajectory import select
 from jerp.typing import Outcome
+from tests.rules import pools
 from tests.training.cue_world import CueTable, play
 from tests.training.episodes import random_trajectory
 
@@ -38,16 +39,11 @@ def edits_of(*groups):
 
 def pool_of(*rows):
     """Of lists of (rule id, score) a task key."""
-    pool = init_pool(len(rows), SLOTS)
-    for n, row in enumerate(rows):
-        for c, (rule_id, score) in enumerate(row):
-            pool = pool.replace(
-                active=pool.active.at[n, c].set(True),
-                rule_id=pool.rule_id.at[n, c].set(rule_id),
-                score=pool.score.at[n, c].set(score),
-                tokens=pool.tokens.at[n, c].set(5),
-            )
-    return pool
+    slots = [
+        {c: (score, rule_id, 0, 0, 0, 5) for c, (rule_id, score) in enumerate(row)}
+        for row in rows
+    ]
+    return pools.pool_of(*slots, capacity=SLOTS)
 
 
 def episodes(*outcomes, working_set=None):
@@ -208,13 +204,13 @@ def test_it_is_its_parts_one_after_another(compiled):
 
 @pytest.mark.slow
 def test_runs_with_other_seeds_share_a_compilation():
-    pools = jax.tree.map(
+    stacked = jax.tree.map(
         lambda *x: jnp.stack(x), pool_of([(1, 2.0)]), pool_of([(2, 2.0)])
     )
     data, key = episodes(WON, FAILED), jnp.zeros(2, jnp.int32)
     edits = edits_of([(UP, 1, -1, ())], [(UP, 2, -1, ())])
     both, counts, _ = jax.vmap(STEP.revise, (0, None, None, None, None))(
-        pools, key, data, edits, 0
+        stacked, key, data, edits, 0
     )
     one, other = (jax.tree.map(lambda x, i=i: x[i], both) for i in (0, 1))
     assert rules_of(one, 0) == {1: (3.0, 0, 0)}
