@@ -94,9 +94,9 @@ def _in_processes(
     progress.update(bar, completed=iterations_done(folder, jobs, each))
     if all(job.is_done(folder) for job in jobs):
         return
-    # A smoke run's jobs take hardly longer than their compilations, which every process
-    # would do anew.
-    count = 1 if config.smoke else config.workers
+    # A smoke run's base takes hardly longer than its compilations, and those of the
+    # evaluation are kept for the arms.
+    count = 1 if config.smoke and phase == "base" else config.workers
     arguments = [
         [str(folder), f"{i}/{count}", json.dumps(settings), phase] for i in range(count)
     ]

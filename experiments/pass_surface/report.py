@@ -53,7 +53,8 @@ def terminal(results: Results) -> RenderableType:
     parts += [Text(_title(results)), Text()]
     for table in (standing_table(results), _verdict_table(results, LEAD)):
         parts += [Text(table.title, "bold"), _rich(table), Text()]
-    parts += [Text(line) for line in verdict_sentences(results["variants"][LEAD])]
+    sentences = verdict_sentences(results["variants"][LEAD])
+    parts += [Text(line) for line in sentences if f"against {ARMS['base']}" in line]
     parts += [Text(f"note: {note}") for note in _notes(results)]
     return Group(*parts, Text(f"{STAND_IN}."))
 
@@ -151,7 +152,9 @@ def _parts(results: Results) -> Iterator[str]:
     lines = study_lines(results)
     yield "## Verdicts"
     yield lines.pop("verdicts", "")
+    lines = study_lines(results)
     yield _bullets(verdict_sentences(results["variants"][LEAD]))
+    yield lines["verdicts"]
     for variant in VARIANTS:
         yield _markdown(_verdict_table(results, variant), title=True)
     tests = verdict_table(results["variants"][LEAD])
@@ -161,16 +164,16 @@ def _parts(results: Results) -> Iterator[str]:
     yield from _surfaces(results)
     yield "## Mechanism"
     yield _bullets(mechanism_notes(results["mechanism"]))
-    yield lines.pop("mechanism", "")
+    yield lines["mechanism"]
     for table in mechanism_tables(results["mechanism"], ARMS):
         yield _markdown(table, title=True)
     yield "## What it costs"
     yield _bullets(COST_NOTES)
-    yield lines.pop("cost", "")
+    yield lines["cost"]
     for table in cost_tables(results["cost"], ARMS):
         yield _markdown(table, title=True)
     yield "## Forgetting"
-    yield lines.pop("forgetting", "")
+    yield lines["forgetting"]
     yield _markdown(forgetting_table(results["forgetting"], ARMS))
     yield "## Training"
     yield _markdown(_training_table(results))
