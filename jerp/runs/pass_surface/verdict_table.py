@@ -18,7 +18,8 @@ VERDICT_NOTE = (
     "+ : -, tasks that the second of the pair gained and lost. p, one-sided and exact, "
     f"Holm over the parts, to be under {number_text(ALPHA)}. Seeds, gain - loss on "
     "average between training seeds. Pass@1, difference of Pass@(1, T) on tasks that "
-    f"both solve. Intervals at {number_text(100 * SEED_LEVEL)}%."
+    f"both solve. Intervals at {number_text(100 * SEED_LEVEL)}%. Not enough samples "
+    "does not mean unmoved."
 )
 """What the columns of the table are."""
 

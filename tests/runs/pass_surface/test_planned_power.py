@@ -3,7 +3,7 @@
 A study has three categories, questions of its own for every training seed, and two
 agents with 64 samples a question. A question is of one of four kinds, drawn with known
 weights. From the counts of successes to the verdict all goes through jerp's functions;
-the plan knows the weights and the rates alone.
+`jerp passkt plan` knows the weights and the rates alone.
 """
 
 from functools import partial
@@ -24,6 +24,8 @@ from jerp.estimators.verdict import (
     boundary_verdict,
     task_changes,
 )
+from jerp.runs.pass_surface.plan import plan
+from jerp.runs.pass_surface.plan_settings import PlanSettings
 
 SAMPLES, STUDIES, CATEGORIES = 64, 1000, 3
 # Solved by both, at luck's mercy, new, lost.
@@ -99,30 +101,41 @@ def shares(seed, moving, spread, sizes):
 
 
 def planned(target, spread, sizes, *, luck, lost):
-    """Weights with as many new questions as that power asks for, and the power."""
+    """Weights with as many new questions as that power asks for, and `plan`'s power."""
 
     def weights(new):
         return (1 - luck - new - lost, luck, new, lost)
 
-    def power(new, num_studies=20_000):
+    def is_enough(new):
         changes = expected_changes(
             BASE, TRAINED, num_samples=SAMPLES, weight=weights(new)
         )
-        return boundary_power(
+        power = boundary_power(
             jax.random.key(1),
             sizes["questions"],
             *changes,
             num_categories=CATEGORIES,
             num_seeds=sizes["seeds"],
             seed_spread=spread,
-            num_studies=num_studies,
         )
+        return power >= target
 
     low, high = 0.0, 0.7
     for _ in range(12):
         middle = (low + high) / 2
-        low, high = (middle, high) if power(middle) < target else (low, middle)
-    return weights(high), power(high, 100_000)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    settings = PlanSettings(
+        **sizes,
+        samples=SAMPLES,
+        expansion=high,
+        loss=lost,
+        new_rate=TRAINED[2],
+        rare=luck,
+        rare_rate=BASE[1],
+        categories=CATEGORIES,
+        seed_spread=spread,
+    )
+    return weights(high), plan(settings)["power"]
 
 
 ONE, THREE = ({"seeds": seeds, "questions": 100} for seeds in (1, 3))
