@@ -44,6 +44,13 @@ DEPARTURES = (
     "forced without look-ups; the interval between seeds is ours."
 )
 
+CONTROL = (
+    "A is the static control: trained by no arm, and without anything to look up. An "
+    "expansion there would say that more than the use of look-ups was learned. At the "
+    "largest T the cut runs are the runs with a hidden budget, so that the verdicts of "
+    "these two variants are one."
+)
+
 Results = Mapping[str, Any]
 
 
@@ -151,6 +158,7 @@ def _parts(results: Results) -> Iterator[str]:
     yield _markdown(standing_table(results))
     lines = study_lines(results)
     yield "## Verdicts"
+    yield CONTROL
     yield lines.pop("verdicts", "")
     lines = study_lines(results)
     yield _bullets(verdict_sentences(results["variants"][LEAD]))

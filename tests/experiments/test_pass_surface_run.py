@@ -1,14 +1,16 @@
 """Jobs of the study that are stopped and go on; and its files, read as anyone's."""
 
+import io
 import json
 from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 
 from experiments.jobs.job import Job
-from experiments.pass_surface import jobs
+from experiments.pass_surface import jobs, main
 from experiments.pass_surface.analysis import base_standing, verdict_rows
 from experiments.pass_surface.config import (
     CATEGORIES,
@@ -28,6 +30,7 @@ from experiments.pass_surface.surfaces import (
 from jerp.runs.pass_surface.analysis import analyse
 from jerp.runs.pass_surface.inputs import read_inputs
 from jerp.runs.pass_surface.settings import PassktSettings
+from jerp.storage.documents import read_json
 from jerp.storage.tensors import load_tree
 from jerp.typing import Outcome
 
@@ -220,3 +223,33 @@ def test_a_job_that_was_stopped_goes_on_with_what_it_had_made(tmp_path, stubs):
             found("sft", seed)["w"], found("base", seed)["w"] + 1
         )
     assert (found("base", 0)["key"] != found("base", 1)["key"]).any()
+
+
+@pytest.mark.slow
+def test_a_smoke_run_reports_all_parts_and_resumes_without_doing_anything(tmp_path):
+    config = PassSurfaceConfig(smoke=True, out=tmp_path / "run")
+    text = io.StringIO()
+    results = main.run(config, console=Console(file=text, width=80))
+    assert "Where the base stands" in text.getvalue()
+    assert "SFT / base" in text.getvalue()
+    assert max(map(len, text.getvalue().splitlines())) <= 80
+    assert {*results["variants"]} == {*VARIANT_RUNS}
+    assert len(results["verdicts"]) == len(VARIANT_RUNS) * len(CATEGORIES) * 3
+    for part in ("mechanism", "cost", "forgetting", "training", "base_standing"):
+        assert results[part]
+    for name in ("report.md", "report.html", "results.json"):
+        assert (config.folder / name).stat().st_size > 1000
+    figures = {path.name for path in (config.folder / "figures").iterdir()}
+    assert {"verdicts.png", "mechanism.svg", "cost.png", "forgetting.svg"} <= figures
+    page = (config.folder / "report.md").read_text()
+    assert results["command"] in page and "Stand-ins" in page
+    assert read_json(config.folder / "results.json") == results
+    # The base is weak on purpose, and its numbers are those of the files.
+    found = load_tree(
+        Job("lookup", "base", 0).folder(config.folder) / "evaluation.safetensors"
+    )[0]
+    assert base_standing([found]) == results["base_standing"]
+    before = sorted(p.stat().st_mtime for p in config.folder.glob("lookup/**/*"))
+    assert main.run(config, console=Console(file=io.StringIO())) == results
+    after = sorted(p.stat().st_mtime for p in config.folder.glob("lookup/**/*"))
+    assert before == after
