@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +18,23 @@ import numpy as np
 from flax import struct
 
 from jerp.errors import InputError
-from jerp.ops.checks import check_any, check_axes, check_choice, check_values, concrete
+from jerp.ops.checks import (
+    check_any,
+    check_axes,
+    check_choice,
+    check_count,
+    check_values,
+    concrete,
+)
 from jerp.typing import Array, ArrayLike, Outcome
 
-__all__ = ["Protocol", "Tally", "increasing_horizons", "tally_runs"]
+__all__ = [
+    "Protocol",
+    "Tally",
+    "increasing_horizons",
+    "solved_in_first",
+    "tally_runs",
+]
 
 Protocol = Literal["nested", "rerun"]
 
@@ -85,16 +98,50 @@ def tally_runs(
       >>> t.num_correct.tolist(), t.num_infrastructure.tolist()
       ([[1, 2, 2]], [[0, 0, 1]])
     """
-    check_choice("protocol", protocol, get_args(Protocol))
-    horizons = increasing_horizons(horizons)
-    _check_shape(np.shape(spent), protocol, len(horizons))
-    mask = jnp.ones(np.shape(spent), bool) if mask is None else mask
-    axes = "H N M" if protocol == "rerun" else "N M"
-    check_axes(spent=(spent, axes), outcome=(outcome, axes), mask=(mask, axes, bool))
-    _check_runs(spent, outcome, mask, horizons if protocol == "rerun" else None)
-    check_axes(outcome=(outcome, axes, int))
-    runs = (jnp.asarray(x) for x in (spent, outcome, mask))
+    runs, horizons = _checked(spent, outcome, mask, horizons, protocol)
     return _counts(*runs, horizons=horizons, protocol=protocol)
+
+
+def solved_in_first(
+    spent: ArrayLike,
+    outcome: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    k: int,
+    horizons: Sequence[float],
+    protocol: Protocol = "nested",
+) -> Array:
+    """Whether one of the first k answered runs of each task has succeeded by T.
+
+    Its mean over tasks is PASS@(k, T) of these k runs. Solved at all in n runs grows
+    with n; this compares agents at one k, however many runs either has.
+
+    Args:
+      spent: see `tally_runs`, as are the arguments not named here.
+      outcome: int of the same shape.
+      mask: bool of the same shape.
+      k: at least 1; a task with fewer answered runs has but these.
+      horizons: static, H of them.
+      protocol: see `tally_runs`.
+
+    Returns:
+      `[N, H]` bool.
+
+    Raises:
+      InputError: a k below 1, and what `tally_runs` refuses.
+
+    Example:
+      >>> spent = jnp.array([[1.0, 3.0, 2.0, 2.0]])
+      >>> outcome = jnp.array([[4, 0, 1, 1]])  # a crash, a failure, two successes
+      >>> [
+      ...     solved_in_first(spent, outcome, k=k, horizons=(2,)).tolist()
+      ...     for k in (1, 2)
+      ... ]
+      [[[False]], [[True]]]
+    """
+    check_count("k", k)
+    runs, horizons = _checked(spent, outcome, mask, horizons, protocol)
+    return _solved(*runs, k=k, horizons=horizons, protocol=protocol)
 
 
 def increasing_horizons(horizons: Sequence[float]) -> tuple[float, ...]:
@@ -122,6 +169,25 @@ def increasing_horizons(horizons: Sequence[float]) -> tuple[float, ...]:
             f"got {horizons!r}"
         )
     return tuple(float(horizon) for horizon in horizons)
+
+
+def _checked(
+    spent: ArrayLike,
+    outcome: ArrayLike,
+    mask: ArrayLike | None,
+    horizons: Sequence[float],
+    protocol: Protocol,
+) -> tuple[tuple[Array, Array, Array], tuple[float, ...]]:
+    """The runs as arrays, and the horizons, if they are as `tally_runs` says."""
+    check_choice("protocol", protocol, get_args(Protocol))
+    horizons = increasing_horizons(horizons)
+    _check_shape(np.shape(spent), protocol, len(horizons))
+    mask = jnp.ones(np.shape(spent), bool) if mask is None else mask
+    axes = "H N M" if protocol == "rerun" else "N M"
+    check_axes(spent=(spent, axes), outcome=(outcome, axes), mask=(mask, axes, bool))
+    _check_runs(spent, outcome, mask, horizons if protocol == "rerun" else None)
+    check_axes(outcome=(outcome, axes, int))
+    return (jnp.asarray(spent), jnp.asarray(outcome), jnp.asarray(mask)), horizons
 
 
 def _check_shape(shape: tuple[int, ...], protocol: str, num_horizons: int) -> None:
@@ -165,6 +231,15 @@ def _check_runs(
         check_values("spent", spending, lambda v: v <= most, "at most T in a rerun")
 
 
+class _Marks(NamedTuple):
+    """What each run was at each horizon, `[H, N, M]` bool."""
+
+    real: Array
+    correct: Array
+    unanswered: Array
+    invalid: Array
+
+
 @partial(jax.jit, static_argnames=("horizons", "protocol"))
 def _counts(
     spent: Array,
@@ -174,25 +249,61 @@ def _counts(
     horizons: tuple[float, ...],
     protocol: str,
 ) -> Tally:
-    spent = spent.astype(jnp.float32)
-    cap = np.array(horizons, np.float32)[:, None, None]
+    marks = _marks(spent, outcome, mask, horizons, protocol)
+
+    def count(which: Array) -> Array:
+        return jnp.sum(which, axis=-1, dtype=jnp.int32).T
+
+    return Tally(
+        num_existing=count(marks.real),
+        num_correct=count(marks.correct),
+        num_infrastructure=count(marks.unanswered),
+        broken=count(marks.invalid) > 0,
+        # A nested run is the same at every horizon.
+        num_invalid=jnp.sum(
+            marks.invalid if protocol == "rerun" else marks.invalid[0], dtype=jnp.int32
+        ),
+    )
+
+
+@partial(jax.jit, static_argnames=("k", "horizons", "protocol"))
+def _solved(
+    spent: Array,
+    outcome: Array,
+    mask: Array,
+    *,
+    k: int,
+    horizons: tuple[float, ...],
+    protocol: str,
+) -> Array:
+    marks = _marks(spent, outcome, mask, horizons, protocol)
+    place = jnp.cumsum(marks.real & ~marks.unanswered, axis=-1, dtype=jnp.int32)
+    return jnp.any(marks.correct & (place <= k), axis=-1).T
+
+
+def _marks(
+    spent: Array,
+    outcome: Array,
+    mask: Array,
+    horizons: tuple[float, ...],
+    protocol: str,
+) -> _Marks:
     shape = (len(horizons), *mask.shape[-2:])
+    spent, outcome, mask = (jnp.broadcast_to(x, shape) for x in (spent, outcome, mask))
+    spent, cap = (
+        spent.astype(jnp.float32),
+        np.array(horizons, np.float32)[:, None, None],
+    )
     unanswered = outcome == Outcome.INFRASTRUCTURE
     valid = (outcome >= 0) & (outcome < len(Outcome))
     valid &= (spent >= 0) | (unanswered & jnp.isnan(spent))
     if protocol == "rerun":
         valid &= ~(spent > cap)
-    finished = ~(jnp.broadcast_to(spent, shape) > cap)  # NaN may have been
-
-    def count(which: Array, by: Array | bool = True) -> Array:
-        which = jnp.broadcast_to(which, shape) & by
-        return jnp.sum(which, axis=-1, dtype=jnp.int32).T
-
+    finished = ~(spent > cap)  # NaN may have been
     real = mask & valid
-    return Tally(
-        num_existing=count(real),
-        num_correct=count(real & (outcome == Outcome.SUCCESS), finished),
-        num_infrastructure=count(real & unanswered, finished),
-        broken=count(mask & ~valid) > 0,
-        num_invalid=jnp.sum(mask & ~valid, dtype=jnp.int32),
+    return _Marks(
+        real=real,
+        correct=real & (outcome == Outcome.SUCCESS) & finished,
+        unanswered=real & unanswered & finished,
+        invalid=mask & ~valid,
     )

@@ -45,7 +45,7 @@ class BoundaryVerdict(IntEnum):
     """What a category says of the second agent against the first."""
 
     EXPANDED = 0
-    """More tasks became solvable than unsolvable, beyond luck and in every seed."""
+    """More tasks became solvable than unsolvable, beyond luck; over seeds as well."""
     REGRESSED = 1
     """The mirror of expanded."""
     MORE_EFFICIENT = 2
@@ -79,7 +79,9 @@ def task_changes(
         gains = #{t : sign_t > 0},  losses = #{t : sign_t < 0}
 
     Rows of one task are not independent, so that they share one vote. With one row a
-    task these are the counts of McNemar.
+    task these are the counts of McNemar. Each row must have runs of its own of both
+    agents: one agent's luck at a task that stands in several rows is counted by every
+    seed of the other, and the test of these counts no longer holds its level.
 
     Args:
       gain: `[N]` bool, the second agent alone solves the task of the row.

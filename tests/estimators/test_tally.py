@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jerp.errors import InputError, UnknownNameError
-from jerp.estimators.tally import increasing_horizons, tally_runs
+from jerp.estimators.tally import increasing_horizons, solved_in_first, tally_runs
 from jerp.typing import Outcome
 
 FAIL, GOOD, CUT, BAD, INFRA = map(int, Outcome)
@@ -116,3 +116,59 @@ def test_all_masked_and_wrong_types():
         nested(SPENT, OUTCOME, np.ones((1, 5), np.int32))
     with pytest.raises(AssertionError):
         nested(SPENT, OUTCOME[:, :3])
+
+
+SOLVED = partial(solved_in_first, horizons=(2, 4, 6))
+
+
+@pytest.mark.parametrize(
+    ("k", "expected"), [(1, [True] * 3), (2, [True] * 3), (5, [True] * 3)]
+)
+def test_solved_by_hand(transform, k, expected):
+    assert transform(partial(SOLVED, k=k))(SPENT, OUTCOME).tolist() == [expected]
+
+
+def test_an_answer_that_is_missing_makes_room_for_the_next():
+    spent = np.float32([[1, 1, 3, 2]])
+    outcome = np.int32([[INFRA, FAIL, GOOD, GOOD]])
+    solved = {k: SOLVED(spent, outcome, k=k).tolist()[0] for k in (1, 2, 3)}
+    # By T = 2 the third run is a failure that counts.
+    assert solved == {1: [False] * 3, 2: [False, True, True], 3: [True] * 3}
+    late = np.float32([[5, 1, 3, 2]])
+    assert SOLVED(late, outcome, k=2).tolist()[0] == [False, False, True]
+
+
+@pytest.mark.parametrize("protocol", ["nested", "rerun"])
+def test_solved_run_by_run(protocol):
+    rng = np.random.default_rng(0)
+    shape = (3, 20, 7) if protocol == "rerun" else (20, 7)
+    spent = rng.integers(0, 7, shape).astype(np.float32)
+    if protocol == "rerun":
+        spent = np.minimum(spent, np.float32([2, 4, 6])[:, None, None])
+    outcome = rng.choice([FAIL, FAIL, GOOD, INFRA], shape).astype(np.int32)
+    mask = rng.random(shape) < 0.8
+    horizons, nested_too = (2.0, 4.0, 6.0), protocol == "nested"
+    for k in (1, 3, 7):
+        found = SOLVED(spent, outcome, mask, k=k, protocol=protocol)
+        for task in range(20):
+            for h, horizon in enumerate(horizons):
+                runs = answered(spent, outcome, mask, task, h, horizon, nested_too)
+                assert bool(found[task, h]) == any(runs[:k])
+    whole = tally_runs(spent, outcome, mask, horizons=horizons, protocol=protocol)
+    np.testing.assert_array_equal(found, whole.num_correct > 0)
+
+
+def answered(spent, outcome, mask, task, h, horizon, nested):
+    """Whether each answered run of a task had succeeded, in order."""
+    at = task if nested else (h, task)
+    runs = zip(spent[at], outcome[at], mask[at], strict=True)
+    return [
+        bool(o == GOOD and s <= horizon)
+        for s, o, real in runs
+        if real and not (o == INFRA and s <= horizon)
+    ]
+
+
+def test_a_k_below_one_is_refused():
+    with pytest.raises(InputError, match="k: expected"):
+        SOLVED(SPENT, OUTCOME, k=0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jerp.estimators.tally import Protocol, solved_in_first
 from jerp.readers.outcomes import OutcomeTable, SampleArrays
 from jerp.typing import Outcome
 
@@ -32,6 +33,16 @@ class Agent:
     def valid(self) -> np.ndarray:
         """Runs that the infrastructure let finish, bool in the shape of the runs."""
         return self.runs.mask & (self.runs.outcome != Outcome.INFRASTRUCTURE)
+
+    def solved(
+        self, k: int, horizons: Sequence[float], protocol: Protocol
+    ) -> np.ndarray:
+        """`[N, H]` bool, see `jerp.estimators.tally.solved_in_first`."""
+        return np.asarray(
+            solved_in_first(
+                *self.runs[:3], k=k, horizons=tuple(horizons), protocol=protocol
+            )
+        )
 
 
 def align(table: OutcomeTable, tasks: Sequence[str]) -> SampleArrays:

@@ -33,7 +33,7 @@ __all__ = ["FORMAT", "VERSION", "analyse"]
 FORMAT = "jerp passkt"
 VERSION = 2
 
-_ANNOUNCED = {"yes": True, "no": False, "unknown": None}
+_ANNOUNCED = {"yes": True, "no": False, "unknown": None, "auto": None}
 
 
 def analyse(settings: PassktSettings, inputs: Inputs) -> dict[str, Any]:
@@ -139,7 +139,6 @@ def _part(
                 pair,
                 surfaces,
                 kept,
-                notes,
             )
             for row, pair in enumerate(inputs.compared)
         ],

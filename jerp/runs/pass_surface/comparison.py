@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jerp.estimators.bands import simultaneous_band
-from jerp.estimators.boundary import boundary_change, capability_set
+from jerp.estimators.boundary import boundary_change
 from jerp.estimators.crossing import crossing_k
 from jerp.estimators.surface import PassSurface
 from jerp.runs.pass_surface.inputs import Inputs
@@ -27,7 +27,6 @@ def comparison(
     pair: tuple[int, int],
     surfaces: Sequence[PassSurface],
     kept: np.ndarray,
-    notes: list[str],
 ) -> dict[str, Any]:
     """Difference, changes of the capability boundary and crossings, at every T.
 
@@ -38,18 +37,10 @@ def comparison(
       pair: which agent is the first, and which the second.
       surfaces: of all agents.
       kept: `[N]` bool, the tasks that count.
-      notes: takes what makes the two unequal.
     """
     labels = [inputs.agents[number].label for number in pair]
     surfaces = [surfaces[number] for number in pair]
     first, second = (np.asarray(surface.estimate) for surface in surfaces)
-    one, two = (np.asarray(surface.num_samples)[kept] for surface in surfaces)
-    if (one != two).any():
-        notes.append(
-            f"{labels[0]} has {one.mean():.1f} valid samples a task, {labels[1]} "
-            f"{two.mean():.1f}: whoever has more solves more tasks at least once by "
-            "that alone"
-        )
     resampling = {
         "cluster": inputs.cluster,
         "mask": kept,
@@ -59,7 +50,7 @@ def comparison(
     difference = simultaneous_band(
         jax.random.fold_in(key, 0), second - first, **resampling
     )
-    rows = _boundary(inputs, surfaces, kept)
+    rows = _boundary(inputs, pair, kept)
     for j, row in enumerate(rows):
         row["crossing_k"] = None
         if len(inputs.ks) > 1:
@@ -87,15 +78,15 @@ def comparison(
 
 
 def _boundary(
-    inputs: Inputs, surfaces: Sequence[PassSurface], kept: np.ndarray
+    inputs: Inputs, pair: tuple[int, int], kept: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Who solves what at least once, a row a horizon, with McNemar's test and Holm's.
+    """Who solves what in the largest k runs, a row a horizon, with McNemar and Holm.
 
-    At the largest k an estimate is above 0 just where it is at every other.
+    Of both agents as many runs count: whoever has more solves more by that alone.
     """
     first, second = (
-        np.asarray(capability_set(np.asarray(surface.estimate)[:, -1]).member)
-        for surface in surfaces
+        inputs.agents[number].solved(inputs.ks[-1], inputs.horizons, inputs.protocol)
+        for number in pair
     )
     change = jax.tree.map(np.asarray, boundary_change(first, second, mask=kept))
 

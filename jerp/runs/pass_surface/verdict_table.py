@@ -15,11 +15,12 @@ __all__ = ["VERDICT_NOTE", "verdict_sentences", "verdict_table"]
 HEADER = ("+ : -", "tasks", "p up", "p down", "seeds", "Pass@1", "verdict")
 
 VERDICT_NOTE = (
-    "+ : -, tasks that the second of the pair gained and lost. p, one-sided and exact, "
-    f"Holm over the parts, to be under {number_text(ALPHA)}. Seeds, gain - loss on "
-    "average between training seeds. Pass@1, difference of Pass@(1, T) on tasks that "
-    f"both solve. Intervals at {number_text(100 * SEED_LEVEL)}%. Not enough samples "
-    "does not mean unmoved."
+    "+ : -, tasks that the second of the pair gained and lost: solved in the first k "
+    "answered runs of one agent and not of the other. p, one-sided and exact, Holm "
+    f"over the parts of a pair, not over pairs, to be under {number_text(ALPHA)}. "
+    "Seeds, gain - loss on average between training seeds. Pass@1, difference of "
+    "Pass@(1, T) on tasks that both solve, of these trainings alone. Intervals at "
+    f"{number_text(100 * SEED_LEVEL)}%. Not enough samples does not mean unmoved."
 )
 """What the columns of the table are."""
 

@@ -61,7 +61,12 @@ def _lacking(found: Mapping[str, Any]) -> str:
             f"({interval(found['seeds'], digits=2, sign=True)} between "
             f"{len(found['seeds']['values'])}); more seeds needed"
         )
-    each = f" for each of {lacks['num_seeds']} seeds" if lacks["num_seeds"] > 1 else ""
+    each = ""
+    if lacks["num_seeds"] > 1:
+        each = (
+            f" for each of {lacks['num_seeds']} seeds that differ by their questions "
+            "alone"
+        )
     if lacks["questions"] is None:
         number = f"more than {MOST_QUESTIONS:,} questions needed"
     else:

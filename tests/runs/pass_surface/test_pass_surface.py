@@ -301,14 +301,6 @@ def test_tasks_with_too_few_samples_for_a_chosen_k_are_left_out(tmp_path):
     assert "fewer than 4 valid samples: 'loss'" in results["notes"][-1]
 
 
-def test_agents_with_other_numbers_of_samples_are_noted(tmp_path, files):
-    fewer = written(tmp_path / "b.csv", {**B, "both0": (EARLY, EARLY, EARLY, LOST)})
-    notes = results_of(files[0], fewer, min_coverage=0.5)["notes"]
-    assert notes[-1].startswith(
-        "a.csv has 4.0 valid samples a task, b.csv 3.9: whoever has more"
-    )
-
-
 def test_a_column_gives_parts_that_share_their_settings(tmp_path, files):
     def kind(task):
         return "ends in 0 | 1" if task[-1] in "01" else "others"

@@ -13,7 +13,17 @@ from jerp.runs.pass_surface.needed import needed
 from jerp.runs.pass_surface.settings import PassktSettings
 from jerp.runs.pass_surface.verdict_words import verdict_words
 from jerp.storage.documents import read_json
-from tests.runs.pass_surface.files import LOST, NESTED, A, B, write_csv, written
+from tests.runs.pass_surface.files import (
+    HALF,
+    LOST,
+    NESTED,
+    OPEN,
+    SOLVED,
+    A,
+    B,
+    write_csv,
+    written,
+)
 
 # Tasks of 100 by who solves them: base, SFT, RL. Of SFT in B only the size is known.
 PUBLISHED = {
@@ -173,6 +183,55 @@ def test_efficiency_on_tasks_that_both_solve(tmp_path, without_bands):
     )
 
 
+def test_few_tasks_show_no_efficiency(tmp_path, without_bands):
+    """An interval of resamples of nine equal tasks has no width."""
+    slow = {f"t{i}": A["both1"] for i in range(9)}
+    fast = {f"t{i}": A["both0"] for i in range(9)}
+    _, found = verdict_of(tmp_path, [(slow, fast)], shared=False)
+    assert found["verdict"]["efficiency"]["low"] == 0.75
+    assert found["verdict"]["verdict"] == "not enough samples"
+
+
+def test_a_shared_agent_has_one_seed_a_task(tmp_path, without_bands):
+    """One agent's luck at a task is no gain of every seed of the other."""
+    frozen = {f"t{i}": OPEN for i in range(6)}
+    solves = [{**frozen, **{f"t{i}": HALF for i in tasks}} for tasks in ((0, 1), (2,))]
+    runs = [(frozen, one) for one in solves]
+    _, found = verdict_of(tmp_path, runs, shared=True)
+    verdict = found["verdict"]
+    # Seeds in turn: of t0, t2, t4 the first counts, of t1, t3, t5 the second.
+    assert verdict["shared_runs"] and verdict["num_tasks"] == 6
+    assert (verdict["gains"], verdict["losses"]) == (1, 0)
+    assert verdict["seeds"]["values"] == pytest.approx([2 / 6, 1 / 6])
+    mirrored = [(one, frozen) for one in solves]
+    _, found = verdict_of(tmp_path, mirrored, shared=True)
+    assert (found["verdict"]["gains"], found["verdict"]["losses"]) == (0, 1)
+    own = [(frozen, solves[0]), ({**frozen, "t5": HALF}, solves[1])]
+    _, found = verdict_of(tmp_path, own, shared=True)
+    assert not found["verdict"]["shared_runs"]
+    assert (found["verdict"]["gains"], found["verdict"]["losses"]) == (3, 1)
+
+
+def test_whoever_has_more_runs_solves_no_more(tmp_path, without_bands):
+    """Solved is solved in the first k answered runs of either agent."""
+    few, many = ({f"t{i}": runs for i in range(9)} for runs in (OPEN, OPEN + SOLVED))
+    files = [written(tmp_path / f"{n}.csv", r) for n, r in (("a", few), ("b", many))]
+    for ks, gains in (("4", 0), ("1", 0)):
+        settings = PassktSettings(*files, ks=ks, resamples=20)
+        found = analyse(settings, read_inputs(settings))["parts"][0]["comparisons"][0]
+        assert found["verdict"]["gains"] == found["boundary"][-1]["gains"] == gains
+    more = {task: (LOST, *runs[4:]) for task, runs in many.items()}
+    settings = PassktSettings(
+        files[0],
+        written(tmp_path / "c.csv", more),
+        ks="4",
+        resamples=20,
+        min_coverage=0.5,
+    )
+    found = analyse(settings, read_inputs(settings))["parts"][0]["comparisons"][0]
+    assert found["verdict"]["gains"] == 9
+
+
 def test_one_task_has_a_verdict_and_a_part_without_any_has_one(tmp_path, without_bands):
     lost = (LOST,) * 4
     files = [
@@ -221,7 +280,8 @@ NOT_ENOUGH = BoundaryVerdict.NOT_ENOUGH_SAMPLES
         ),
         (
             {"gains": 4, "p_up_holm": 0.2, "seeds": SEEDS},
-            "questions needed for each of 2 seeds to show the expansion",
+            "questions needed for each of 2 seeds that differ by their questions alone "
+            "to show the expansion",
         ),
     ],
 )
