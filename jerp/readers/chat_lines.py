@@ -2,7 +2,7 @@
 
 There is no standard for what stands beside the messages, so everything but their form
 is asked for or has one plain name: `task` or `task_id`, `reward`, and where a line has
-them `sample`, `error` and `truncated`.
+them `sample`, `error` and `truncated`; where it has not, those two are asked for.
 """
 
 from __future__ import annotations
@@ -14,14 +14,7 @@ from typing import Any
 from jerp.errors import InputError
 from jerp.readers.humaneval_samples import constant_or_field
 from jerp.readers.json_lines import json_lines
-from jerp.readers.log_fields import (
-    MISSING,
-    column,
-    found,
-    listed_names,
-    need,
-    refusal,
-)
+from jerp.readers.log_fields import MISSING, column, found, listed_names, need
 from jerp.readers.log_options import (
     MESSAGE_UNITS,
     LogOptions,
@@ -30,13 +23,13 @@ from jerp.readers.log_options import (
     tool_calls,
 )
 from jerp.readers.log_runs import LoggedRun, SampleNumbers
+from jerp.readers.run_ends import RunEnds
 from jerp.typing import Outcome
 
 __all__ = ["chat_runs"]
 
 UNIT = "line"
 TASK_FIELDS = ("task", "task_id")
-ENDS = ("error", "truncated")
 
 
 def chat_runs(
@@ -61,15 +54,13 @@ def _runs(
     path: Path, options: LogOptions, extra: Sequence[str], notes: list[str]
 ) -> Iterator[LoggedRun]:
     sample_of = SampleNumbers()
-    said = dict.fromkeys(ENDS, False)
+    ends = RunEnds(options)
     for number, line in json_lines(path):
         where = f"{path}, {UNIT} {number}"
         task = need(
             line, _task_field(line, options, where), where, "a text or a number"
         )
-        for name in ENDS:
-            said[name] |= name in line
-        outcome = _outcome(line, options, where)
+        outcome = _outcome(line, options, ends, where)
         sample = sample_of(task)
         if "sample" in line:
             sample = need(line, "sample", where, "a text or a number")
@@ -81,17 +72,7 @@ def _runs(
             outcome,
             tuple(column((line, line.get("metadata")), n, where) for n in extra),
         )
-    notes.append(options.spent_note(MESSAGE_UNITS))
-    if not said["error"]:
-        notes.append(
-            "no line has the field 'error': every run counts as ended by itself, and "
-            "none as infrastructure"
-        )
-    if not said["truncated"]:
-        notes.append(
-            "no line has the field 'truncated': which runs a limit cut short is not "
-            "known"
-        )
+    notes += [options.spent_note(MESSAGE_UNITS), *ends.notes(str(path))]
 
 
 def _task_field(line: Any, options: LogOptions, where: str) -> str:
@@ -107,8 +88,9 @@ def _task_field(line: Any, options: LogOptions, where: str) -> str:
     return there[0]
 
 
-def _outcome(line: Any, options: LogOptions, where: str) -> Outcome:
-    if line.get("error"):
+def _outcome(line: Any, options: LogOptions, ends: RunEnds, where: str) -> Outcome:
+    broken, cut = ends(line, where)
+    if broken:
         return Outcome.INFRASTRUCTURE
     field = options.score or "reward"
     value = found(line, field)
@@ -119,10 +101,7 @@ def _outcome(line: Any, options: LogOptions, where: str) -> Outcome:
         )
     if succeeded(options, value, field, where):
         return Outcome.SUCCESS
-    truncated = line.get("truncated", False)
-    if not isinstance(truncated, bool):
-        raise refusal(where, "truncated", "true or false", truncated)
-    return Outcome.TRUNCATED if truncated else Outcome.FAILURE
+    return Outcome.TRUNCATED if cut else Outcome.FAILURE
 
 
 def _spent(

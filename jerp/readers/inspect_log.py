@@ -14,13 +14,13 @@ from typing import Any
 
 from jerp.errors import InputError
 from jerp.readers.inspect_file import inspect_file
+from jerp.readers.inspect_score import number_of, score_of
 from jerp.readers.log_fields import (
     MISSING,
     column,
     found,
     listed_names,
     need,
-    refusal,
     spent_at,
 )
 from jerp.readers.log_options import (
@@ -30,17 +30,12 @@ from jerp.readers.log_options import (
     succeeded,
     tool_calls,
 )
-from jerp.readers.log_runs import LoggedRun, ends_noted
+from jerp.readers.log_runs import UNSAID, LoggedRun, ends_noted
 from jerp.typing import Outcome
 
 __all__ = ["inspect_runs"]
 
 UNIT = "sample"
-LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
-"""Correct, incorrect, partly correct, no answer."""
-
-WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-
 SPENT = {
     **MESSAGE_UNITS,
     "tokens": "output_tokens of the agent's model",
@@ -70,6 +65,7 @@ def inspect_runs(
       MissingExtraError: an .eval log, and zstandard is not installed.
     """
     options.refuse(("task", "agent"), "inspect's samples name their task by their id")
+    options.refuse(("errors", "truncated"), "inspect's logs say it themselves")
     return UNIT, _runs(path, options, extra, notes)
 
 
@@ -128,11 +124,11 @@ class _Log:
             return self._counted("invalidated by hand", Outcome.INFRASTRUCTURE)
         if sample.get("error"):
             return self._counted("ended by an error", Outcome.INFRASTRUCTURE)
-        value, reason, field = self._score(sample, where)
+        value, reason, field = score_of(sample, self.options.score, where)
         if isinstance(value, float) and math.isnan(value):
             outcome = OF_THE_AGENT.get(reason or "", Outcome.INFRASTRUCTURE)
             return self._counted(f"not scored ({reason or 'no reason given'})", outcome)
-        if succeeded(self.options, _number(value, field, where), field, where):
+        if succeeded(self.options, number_of(value, field, where), field, where):
             return Outcome.SUCCESS
         limit = sample.get("limit")
         if not limit:
@@ -146,53 +142,16 @@ class _Log:
     def _unsolved(self, sample: Mapping[str, Any]) -> Outcome:
         choices = found(sample, "output.choices")
         last = choices[-1] if isinstance(choices, list) and choices else {}
-        if found(last, "stop_reason") not in CUT:
+        reason = found(last, "stop_reason")
+        if not isinstance(reason, str):
+            return self._counted(UNSAID, Outcome.FAILURE)
+        if reason not in CUT:
             return Outcome.FAILURE
         return self._counted("ended by the length of an answer", Outcome.TRUNCATED)
 
     def _counted(self, what: str, outcome: Outcome) -> Outcome:
         self.counts[f"{what}, taken as {outcome.name.lower()}"] += 1
         return outcome
-
-    def _score(
-        self, sample: Mapping[str, Any], where: str
-    ) -> tuple[Any, str | None, str]:
-        """The value, why there may be none, and where it stands."""
-        scores = sample.get("scores")
-        if not isinstance(scores, dict) or not scores:
-            raise refusal(
-                where,
-                "scores",
-                "at least one score (`inspect score` adds them)",
-                scores,
-            )
-        name, key = self.options.score, ""
-        if name is None:
-            if len(scores) > 1:
-                raise InputError(
-                    f"{where}, scores: expected one score, got "
-                    f"{listed_names(scores)}; say which one counts: --score NAME"
-                )
-            name = next(iter(scores))
-        elif name not in scores:
-            heads = (each for each in scores if name.startswith(f"{each}."))
-            head = max(heads, key=len, default=None)
-            if head is None:
-                raise InputError(
-                    f"{where}, scores: expected the score {name!r}, as --score says, "
-                    f"got {listed_names(scores)}"
-                )
-            name, key = head, name[len(head) + 1 :]
-        field = f"scores.{name}.value"
-        value = found(scores[name], "value")
-        if isinstance(value, dict):
-            if not key:
-                raise InputError(
-                    f"{where}, {field}: got the parts {listed_names(value)}; say which "
-                    f"one counts: --score {name}.PART"
-                )
-            value, field = value.get(key, MISSING), f"{field}.{key}"
-        return value, scores[name].get("reason"), field
 
     def _spent(
         self, sample: Mapping[str, Any], outcome: Outcome, where: str
@@ -240,7 +199,7 @@ class _Log:
         model = found(self.header, "eval.model")
         if len(usage) == 1:
             return next(iter(usage.values()))
-        if model not in usage:
+        if not isinstance(model, str) or model not in usage:
             raise InputError(
                 f"{where}, model_usage: expected the model of the log, {model!r}, got "
                 f"{listed_names(usage)}; name the agent's: --spent "
@@ -251,14 +210,18 @@ class _Log:
 
     def planned(self) -> Iterator[tuple[Any, int]]:
         """Samples and epochs of the plan that are not in the log."""
-        ids = found(self.header, "eval.dataset.sample_ids")
-        epochs = found(self.header, "eval.config.epochs")
-        epochs = epochs if isinstance(epochs, int) else 1
+        ids = self._planned("eval.dataset.sample_ids", "a list", [])
+        epochs = self._planned("eval.config.epochs", "a number of runs", 1)
         for epoch in range(1, epochs + 1):
-            for task in ids if isinstance(ids, list) else []:
+            for task in ids:
                 if (str(task), epoch) not in self.seen:
                     self.planned_missing += 1
                     yield task, epoch
+
+    def _planned(self, field: str, kind: str, default: Any) -> Any:
+        if found(self.header, field) in (MISSING, None):
+            return default
+        return need(self.header, field, str(self.path), kind)
 
     def known(self, task: Any, extra: Sequence[str]) -> tuple[Any, ...]:
         """The extra columns of a task, from another of its runs."""
@@ -283,19 +246,3 @@ class _Log:
                 "log, taken as infrastructure"
             )
         return notes
-
-
-def _number(value: Any, field: str, where: str) -> Any:
-    """A score's value as a number: inspect also writes letters and words."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    for words, key in ((LETTERS, text), (WORDS, text.lower())):
-        if key in words:
-            return words[key]
-    try:
-        return float(text)
-    except ValueError:
-        raise refusal(
-            where, field, "C, I, P, N, yes, no, true, false, or a number", value
-        ) from None

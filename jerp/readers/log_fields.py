@@ -6,13 +6,22 @@ it is not is refused with the file, the run, the field, what was expected and wh
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jerp.errors import InputError
 
-__all__ = ["MISSING", "column", "found", "listed_names", "need", "refusal", "spent_at"]
+__all__ = [
+    "MISSING",
+    "column",
+    "found",
+    "is_finite",
+    "listed_names",
+    "need",
+    "refusal",
+    "spent_at",
+]
 
 MISSING = object()
 """What `found` gives for a path that leads nowhere; None is a value."""
@@ -25,13 +34,25 @@ KINDS = {
     ),
     "true or false": lambda value: isinstance(value, bool),
     "an object": lambda value: isinstance(value, dict),
+    "a list": lambda value: isinstance(value, list),
     "a list of objects": lambda value: (
         isinstance(value, list) and all(isinstance(each, dict) for each in value)
     ),
     "a whole number": lambda value: (
         isinstance(value, int) and not isinstance(value, bool)
     ),
+    "a number of runs": lambda value: (
+        isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 10**6
+    ),
 }
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value is a number, no truth value, that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    # Integers of JSON have no end; math.isfinite fails on those beyond a float.
+    return abs(value) <= sys.float_info.max
 
 
 def refusal(where: str, field: str, expected: str, got: Any) -> InputError:
@@ -107,8 +128,7 @@ def spent_at(record: Any, path: str, where: str, *, may_lack: bool) -> float | N
     value = found(record, path)
     if may_lack and (value is MISSING or value is None):
         return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value):
+    if not is_finite(value):
         expected = "a finite number (--spent names another field)"
         raise refusal(where, path, expected, value)
     return value

@@ -13,10 +13,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from jerp.errors import ConfigError, InputError
-from jerp.readers.log_fields import MISSING, refusal
+from jerp.readers.log_fields import MISSING, is_finite, refusal
 
 __all__ = [
     "MESSAGE_UNITS",
+    "NONE",
     "LogOptions",
     "spent_of_calls",
     "succeeded",
@@ -30,6 +31,9 @@ MESSAGE_UNITS = {
 }
 """Units that are counted in the conversation, and how."""
 
+NONE = "none"
+"""What `errors` and `truncated` say where it holds for no run."""
+
 
 @dataclass(frozen=True)
 class LogOptions:
@@ -42,6 +46,8 @@ class LogOptions:
       spent: the field that says what a run spent, or a number for all runs.
       task: the field that names the task.
       agent: whose run it is, of several agents.
+      errors: the field that says whether the infrastructure ended a run, or "none".
+      truncated: the field that says whether a limit cut a run short, or "none".
     """
 
     unit: str = "steps"
@@ -50,6 +56,8 @@ class LogOptions:
     spent: str | None = None
     task: str | None = None
     agent: str | None = None
+    errors: str | None = None
+    truncated: str | None = None
 
     def __post_init__(self) -> None:
         if self.success_at is not None and not math.isfinite(self.success_at):
@@ -87,7 +95,7 @@ def succeeded(options: LogOptions, value: Any, field: str, where: str) -> bool:
     Raises:
       InputError: it is no finite number, or neither 0 nor 1 and no threshold was given.
     """
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    if not isinstance(value, bool) and not is_finite(value):
         raise refusal(where, field, "a finite number, true or false", value)
     if options.success_at is not None:
         return value >= options.success_at

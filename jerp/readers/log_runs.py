@@ -11,9 +11,19 @@ from jerp.readers.log_options import LogOptions
 from jerp.readers.rows import Block
 from jerp.typing import Outcome
 
-__all__ = ["LoggedRun", "Reader", "SampleNumbers", "ends_noted", "run_blocks"]
+__all__ = [
+    "UNSAID",
+    "LoggedRun",
+    "Reader",
+    "SampleNumbers",
+    "ends_noted",
+    "run_blocks",
+]
 
 BLOCK_RUNS = 2**12
+
+UNSAID = "without a word on whether its length ended the last answer"
+"""What `ends_noted` says of runs that may have been cut short."""
 
 
 class LoggedRun(NamedTuple):

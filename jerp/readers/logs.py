@@ -26,7 +26,7 @@ from jerp.readers.rows import json_lines, readable
 from jerp.readers.tau2_results import tau2_runs
 from jerp.readers.verifiers_traces import verifiers_runs
 
-__all__ = ["log_format", "read_runs"]
+__all__ = ["TABLE", "log_format", "read_runs"]
 
 TABLE = "table"
 
@@ -70,8 +70,9 @@ def read_runs(
       >>> import pathlib, tempfile
       >>> path = pathlib.Path(tempfile.mkdtemp()) / "runs.jsonl"
       >>> line = '{"task": "a", "messages": [{"role": "assistant"}], "reward": %d}'
+      >>> options = LogOptions(unit="turns", errors="none", truncated="none")
       >>> _ = path.write_text(line % 1 + chr(10) + line % 0)
-      >>> table = read_runs(path, options=LogOptions(unit="turns"))
+      >>> table = read_runs(path, options=options)
       >>> table.outcome.tolist(), table.spent.tolist()
       ([1, 0], [1.0, 1.0])
     """

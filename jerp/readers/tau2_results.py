@@ -22,7 +22,7 @@ from jerp.readers.log_options import (
     succeeded,
     tool_calls,
 )
-from jerp.readers.log_runs import LoggedRun, ends_noted
+from jerp.readers.log_runs import UNSAID, LoggedRun, ends_noted
 from jerp.typing import Outcome
 
 __all__ = ["tau2_runs"]
@@ -59,6 +59,7 @@ def tau2_runs(
       StorageError, InputError: the file is not whole, or a run is not what it should.
     """
     options.refuse(("score", "task", "agent"), "tau2's results have one of it")
+    options.refuse(("errors", "truncated"), "tau2's results say it themselves")
     return UNIT, _runs(path, options, extra, notes)
 
 
@@ -70,13 +71,13 @@ def _runs(
         str(task.get("id")): task
         for task in need(rest, "tasks", str(path), "a list of objects")
     }
-    trials = need(rest, "info.num_trials", str(path), "a whole number")
+    trials = need(rest, "info.num_trials", str(path), "a number of runs")
     seen: set[tuple[str, int]] = set()
     counts: Counter[str] = Counter()
     last, costs = 0, 0.0
     for last, simulation in enumerate(json_elements(path, "simulations"), 1):
         run = _run(path, last, simulation, tasks, options, extra)
-        counts.update(_noted(simulation, run.outcome))
+        counts.update(_noted(simulation, run.outcome, f"{path}, {UNIT} {last}"))
         seen.add((str(run.task), run.sample))
         costs += run.spent or 0.0
         yield run
@@ -137,21 +138,26 @@ def _outcome(simulation: Any, options: LogOptions, where: str) -> Outcome:
     field = "reward_info.reward"
     if succeeded(options, found(simulation, field), field, where):
         return Outcome.SUCCESS
-    cut = ENDS[reason] == Outcome.FAILURE and _cut(simulation, where)
-    return Outcome.TRUNCATED if cut else ENDS[reason]
+    if ENDS[reason] != Outcome.FAILURE:
+        return ENDS[reason]
+    cut = _last_finish(simulation, where) == "length"
+    return Outcome.TRUNCATED if cut else Outcome.FAILURE
 
 
-def _cut(simulation: Any, where: str) -> bool:
-    """Whether the agent's last message ended at a length."""
+def _last_finish(simulation: Any, where: str) -> Any:
+    """How the agent's last message ended, as its provider says, or `MISSING`."""
     messages = need(simulation, "messages", where, "a list of objects")
     said = [message for message in messages if message.get("role") == "assistant"]
-    return bool(said) and found(said[-1], "raw_data.finish_reason") == "length"
+    return found(said[-1], "raw_data.finish_reason") if said else MISSING
 
 
-def _noted(simulation: Any, outcome: Outcome) -> list[str]:
+def _noted(simulation: Any, outcome: Outcome, where: str) -> list[str]:
     """What there is to note of how a run ended."""
-    if outcome in (Outcome.SUCCESS, Outcome.FAILURE):
+    if outcome == Outcome.SUCCESS:
         return []
+    if outcome == Outcome.FAILURE:
+        said = isinstance(_last_finish(simulation, where), str)
+        return [] if said else [f"{UNSAID}, taken as failure"]
     reason = "an error, skipped by tau2"
     if not simulation.get("skipped"):
         reason = simulation["termination_reason"]
@@ -180,14 +186,13 @@ def _spent(
     if options.unit in MESSAGE_UNITS:
         calls = [tool_calls(turn, where) for turn in turns]
         return spent_of_calls(options.unit, calls)
-    tokens = [found(turn, "usage.completion_tokens") for turn in turns]
-    if MISSING in tokens:
-        if excused:
-            return None
-        raise refusal(
-            where, "messages.usage.completion_tokens", "a number in each turn", MISSING
+    tokens = [
+        spent_at(
+            turn, "usage.completion_tokens", f"{where}, messages", may_lack=excused
         )
-    return sum(tokens)
+        for turn in turns
+    ]
+    return None if None in tokens else sum(each or 0 for each in tokens)
 
 
 def _greets(index: int, messages: Sequence[Any]) -> bool:

@@ -17,6 +17,7 @@ from jerp.readers.log_fields import (
     MISSING,
     column,
     found,
+    is_finite,
     listed_names,
     need,
     refusal,
@@ -29,7 +30,7 @@ from jerp.readers.log_options import (
     succeeded,
     tool_calls,
 )
-from jerp.readers.log_runs import LoggedRun, SampleNumbers, ends_noted
+from jerp.readers.log_runs import UNSAID, LoggedRun, SampleNumbers, ends_noted
 from jerp.typing import Outcome
 
 __all__ = ["verifiers_runs"]
@@ -70,6 +71,7 @@ def verifiers_runs(
       StorageError, InputError: a line is not what it should be.
     """
     options.refuse(("task",), "verifiers' episodes name their task by key or hash")
+    options.refuse(("errors", "truncated"), "verifiers' traces say it themselves")
     return UNIT, _runs(path, options, extra, notes)
 
 
@@ -84,8 +86,7 @@ def _runs(
         where = f"{where} (task {task!r})"
         trace = _trace(episode, options, where)
         outcome = _outcome(episode, trace, options, where)
-        if (why := _why(episode, trace)) and outcome != Outcome.SUCCESS:
-            counts[f"ended by {why}, taken as {outcome.name.lower()}"] += 1
+        counts.update(_noted(episode, trace, outcome, where))
         data = found(episode, "task.data")
         places = (data, trace, found(trace, "info"), episode)
         yield LoggedRun(
@@ -131,35 +132,54 @@ def _trace(episode: Any, options: LogOptions, where: str) -> dict[str, Any]:
 
 
 def _outcome(episode: Any, trace: Any, options: LogOptions, where: str) -> Outcome:
-    stop = trace.get("stop_condition")
-    if not trace or trace.get("ok") is not True or stop in AROUND_THE_AGENT:
+    if not trace or not need(trace, "ok", where, "true or false"):
         return Outcome.INFRASTRUCTURE
-    if found(episode, "ok") is not True:
+    stop = _stop(trace, where)
+    if stop in AROUND_THE_AGENT or not need(episode, "ok", where, "true or false"):
         return Outcome.INFRASTRUCTURE
     value, field = _reward(trace, options, where)
     if succeeded(options, value, field, where):
         return Outcome.SUCCESS
-    return Outcome.TRUNCATED if _cut(trace) else Outcome.FAILURE
+    cut = stop in LIMITS or _last_finish(trace, where) == "length"
+    return Outcome.TRUNCATED if cut else Outcome.FAILURE
 
 
-def _why(episode: Any, trace: Any) -> str | None:
+def _stop(trace: Any, where: str) -> str | None:
+    if trace.get("stop_condition") is None:
+        return None
+    return need(trace, "stop_condition", where, "a text")
+
+
+def _last_finish(trace: Any, where: str) -> Any:
+    """How the last answer ended, as its provider says, or `MISSING`."""
+    calls = need({"calls": [], **trace}, "calls", where, "a list of objects")
+    ended = [call for call in calls if found(call, "error") in (MISSING, None)]
+    return found(ended[-1], "finish_reason") if ended else MISSING
+
+
+def _noted(episode: Any, trace: Any, outcome: Outcome, where: str) -> list[str]:
+    """What there is to note of how a run ended."""
+    if outcome == Outcome.SUCCESS:
+        return []
+    if why := _why(episode, trace, where):
+        return [f"ended by {why}, taken as {outcome.name.lower()}"]
+    said = isinstance(_last_finish(trace, where), str)
+    return [] if said else [f"{UNSAID}, taken as {outcome.name.lower()}"]
+
+
+def _why(episode: Any, trace: Any, where: str) -> str | None:
     """What ended a run that did not end by itself."""
     errors = trace.get("errors") or found(episode, "errors")
     if (not trace or trace.get("ok") is not True) and isinstance(errors, list):
-        return str(found(errors[-1], "type")) if errors else "an error"
+        kind = found(errors[-1], "type") if errors else MISSING
+        return kind if isinstance(kind, str) else "an error"
     if found(episode, "ok") is not True:
         return "another agent's or the environment's error"
-    stop = trace.get("stop_condition")
+    stop = _stop(trace, where)
     if stop in (*LIMITS, *AROUND_THE_AGENT):
         return stop
-    return "the length of an answer" if _cut(trace) else None
-
-
-def _cut(trace: Any) -> bool:
-    calls = trace.get("calls") or ()
-    ended = [call for call in calls if found(call, "error") in (MISSING, None)]
-    by_length = bool(ended) and found(ended[-1], "finish_reason") == "length"
-    return trace.get("stop_condition") in LIMITS or by_length
+    cut = _last_finish(trace, where) == "length"
+    return "the length of an answer" if cut else None
 
 
 def _reward(trace: Any, options: LogOptions, where: str) -> tuple[Any, str]:
@@ -169,15 +189,18 @@ def _reward(trace: Any, options: LogOptions, where: str) -> tuple[Any, str]:
         name = next(iter(rewards))
     if name in rewards:
         return found(rewards[name], "score"), f"rewards.{name}.score"
-    if name in (metrics := trace.get("metrics") or {}):
+    metrics = trace.get("metrics") or {}
+    if not isinstance(metrics, dict):
+        raise refusal(where, "metrics", "an object", metrics)
+    if name in metrics:
         return metrics[name], f"metrics.{name}"
     if name == TOTAL and rewards:
         total = 0.0
         for each in rewards.values():
             score, weight = found(each, "score"), found(each, "weight")
-            if not all(isinstance(part, int | float) for part in (score, weight)):
+            if not (is_finite(score) and is_finite(weight)):
                 raise refusal(where, "rewards", "a score and a weight each", each)
-            total += score * weight
+            total += float(score) * float(weight)
         return total, TOTAL
     asked = "one reward" if name is None else f"the reward or metric {name!r}"
     raise InputError(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jerp import cli
+from jerp.errors import InputError
 from jerp.runs.pass_surface.inputs import read_inputs
 from jerp.runs.pass_surface.settings import PassktSettings
 
@@ -30,7 +31,7 @@ def results(folder):
 @pytest.mark.slow
 def test_two_logs_of_inspect_are_compared_by_category(here, capsys):
     words = "passkt base.eval trained.eval --by category --resamples 20 --ks 1"
-    words += " --min-coverage 0.7 --horizons 0,1,5"
+    words += " --min-coverage 0.7 --horizons 0,1,5 --announced unknown"
     assert cli.main(words.split()) == 0
     shown = capsys.readouterr().out
     assert "note: base.eval: spent (steps) is the agent's messages that call a" in shown
@@ -68,7 +69,7 @@ def test_a_table_of_the_same_runs_is_the_same_input(here):
     (here / "table.csv").write_text("\n".join(lines) + "\n")
     table = read_inputs(PassktSettings(Path("table.csv"), by="category"))
     for name in ("traces.jsonl", "chat.jsonl"):
-        log = read_inputs(PassktSettings(Path(name), by="category"))
+        log = read_inputs(PassktSettings(Path(name), by="category", announced="no"))
         assert sorted(log.tasks) == sorted(table.tasks)
         assert (log.ks, log.horizons, log.protocol) == (
             table.ks,
@@ -84,17 +85,30 @@ def test_a_table_of_the_same_runs_is_the_same_input(here):
         assert parts == {part: mask.tolist() for part, mask in table.parts}
 
 
-def test_notes_ask_whether_the_budget_was_announced(here):
+def test_a_log_asks_whether_the_budget_was_announced(here):
+    """A table of our own may leave it open; with a log beside it, it may not."""
+    log, table = Path("traces.jsonl"), Path("table.csv")
+    table.write_text("task,sample,spent,outcome\nkey,0,1,success\n")
+    assert read_inputs(PassktSettings(table)).notes == (
+        read_inputs(PassktSettings(table, announced="unknown")).notes
+    )
+    for files in ([log], [table, log]):
+        with pytest.raises(
+            InputError,
+            match=r"traces.jsonl: .* its budget T; .*--announced yes, no or unknown",
+        ):
+            read_inputs(PassktSettings(*files))
     asked = "no log says whether the agent was told its budget"
-    settings = PassktSettings(Path("traces.jsonl"))
-    assert any(asked in note for note in read_inputs(settings).notes)
-    said = PassktSettings(Path("traces.jsonl"), announced="no")
+    unknown = PassktSettings(log, announced="unknown")
+    assert any(asked in note for note in read_inputs(unknown).notes)
+    said = PassktSettings(log, announced="no")
     assert not any(asked in note for note in read_inputs(said).notes)
 
 
 def test_two_logs_of_inspect_are_joined_by_category(here):
     """trained.eval lost a run of `lamp`, base.eval one of `coin`."""
-    settings = PassktSettings(Path("base.eval"), Path("trained.eval"), by="category")
+    files = Path("base.eval"), Path("trained.eval")
+    settings = PassktSettings(*files, by="category", announced="no")
     found = read_inputs(settings)
     assert [agent.label for agent in found.agents] == ["base.eval", "trained.eval"]
     assert dict(
@@ -111,12 +125,23 @@ def test_two_logs_of_inspect_are_joined_by_category(here):
     ]
 
 
+def test_an_announcement_is_asked_for_in_one_line(here, capsys):
+    assert cli.main(["passkt", "base.eval"]) == 2
+    shown = capsys.readouterr().err
+    assert "say it: --announced yes, no or unknown" in shown and shown.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["graded.json"], "scores: expected one score, got 'found', 'near'; say which"),
         (["graded.json", "--score", "near"], "say from which score on a run has suc"),
         (["samples.jsonl_results.jsonl"], "do not say what they spent; name a field"),
+        (
+            ["samples.jsonl_results.jsonl", "--spent", "1"],
+            "say that it holds for none: --errors none --truncated none",
+        ),
+        (["chat.jsonl", "--truncated", "x"], "expected the field 'x', as --truncated"),
         (["chat.jsonl", "--unit", "tokens"], "conversations do not say their tokens"),
         (
             ["tau2.json", "--by", "hue"],
@@ -128,6 +153,6 @@ def test_two_logs_of_inspect_are_joined_by_category(here):
     ],
 )
 def test_what_a_log_cannot_say_is_asked_for_in_one_line(here, words, message, capsys):
-    assert cli.main(["passkt", *words]) == 2
+    assert cli.main(["passkt", *words, "--announced", "unknown"]) == 2
     shown = capsys.readouterr().err
     assert message in shown and shown.count("\n") == 1

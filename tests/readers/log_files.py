@@ -92,6 +92,7 @@ def episode(*traces, task="a", **changes):
 
 def chat(task="a", reward=1, **changes):
     line = {"task": task, "messages": [ASKED, CALL, SAID], "reward": reward}
+    line |= {"error": None, "truncated": False}
     return changed(line, changes)
 
 

@@ -117,6 +117,22 @@ def test_a_killed_run_has_but_its_journal(log):
         read_runs(log, extra=["kind"])
 
 
+@pytest.mark.parametrize(
+    ("ids", "epochs", "message"),
+    [
+        ({"a": 1}, 1, r"eval.dataset.sample_ids: expected a list, got {'a': 1}"),
+        (["a"], "2", r"eval.config.epochs: expected a number of runs, got '2'"),
+        (["a"], 10**400, r"eval.config.epochs: expected a number of runs, got 1000"),
+    ],
+)
+def test_a_plan_of_another_kind_is_refused(log, ids, epochs, message):
+    header = inspect_header()
+    header["eval"]["dataset"]["sample_ids"] = ids
+    header["eval"]["config"]["epochs"] = epochs
+    with pytest.raises(InputError, match=message):
+        outcomes(eval_log(log, [inspect_sample()], header))
+
+
 def test_prompts_with_examples_are_no_turns(log):
     example = {**SAID, "source": "input"}
     sample = inspect_sample(messages=[example, example, SAID], turn_count=1)
@@ -171,6 +187,12 @@ def test_a_score_may_have_parts(log):
         ({"scores": ...}, r"\(id 'a', epoch 1\), scores: expected at least one score"),
         ({"scores": {}}, r"at least one score \(`inspect score` adds them\), got {}"),
         ({"scores": {"s": {}}}, r"scores.s.value: expected a finite number"),
+        ({"scores": {"s": 5}}, r"scores.s: expected an object, got 5"),
+        ({"scores": {"s": {"value": 10**400}}}, r"value: expected a finite number"),
+        (
+            {"scores": {"s": {"value": math.nan, "reason": [1]}}},
+            r"scores.s, reason: expected a text, got \[1\]",
+        ),
         ({"scores": {"s": {"value": [1, 0]}}}, r"expected a finite number.*\[1, 0\]"),
         ({"scores": {"s": {"value": "A"}}}, r"expected C, I, P, N, yes, .*got 'A'"),
         ({"scores": {"s": {"value": math.inf}}}, r"a finite number.*got inf"),

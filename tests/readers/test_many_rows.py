@@ -41,6 +41,7 @@ def line(kind, task, sample):
         return json.dumps(row) + "\n"
     call = {"role": "assistant", "tool_calls": [{}]}
     row = {"task": task, "sample": sample, "reward": int(word == "success")}
+    row |= {"error": None, "truncated": word == "truncated"}
     return json.dumps({**row, "messages": [call] * spent}) + "\n"
 
 

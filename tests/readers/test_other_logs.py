@@ -27,6 +27,7 @@ from tests.readers.log_files import (
 )
 
 SAMPLE = {"task_id": "t", "completion": "x", "passed": True, "result": "passed"}
+ONCE = {"spent": "1", "errors": "none", "truncated": "none"}
 
 
 @pytest.fixture
@@ -113,7 +114,9 @@ def test_what_a_simulation_lacks_is_refused(results, changes, message):
 
 
 def test_tokens_that_tau2_did_not_note_are_refused(results):
-    with pytest.raises(InputError, match="completion_tokens: expected a number in eac"):
+    with pytest.raises(
+        InputError, match=r"messages, usage.completion_tokens: expected a f"
+    ):
         outcomes(results(simulation()), unit="tokens")
 
 
@@ -177,6 +180,8 @@ def test_several_rewards_ask_which_one(written):
     assert outcomes(path, score="length", success_at=3)[0] == [1]
     with pytest.raises(InputError, match="expected the reward or metric 'x', got"):
         outcomes(path, score="x")
+    with pytest.raises(InputError, match=r"metrics: expected an object, got \[1\]"):
+        outcomes(written(episode(trace(metrics=[1]))), score="q")
 
 
 def test_several_agents_ask_whose_run_it_is(written):
@@ -207,6 +212,15 @@ def test_what_a_trace_spent(written, unit, spent):
         (episode(trace(math.nan)), r"score: expected a finite number, .*got nan"),
         (episode(trace(None)), r"rewards.right.score: expected a finite number"),
         (episode(trace(0.3)), r"got 0.3, neither 0 nor 1"),
+        (
+            episode(trace(ok=1)),
+            r"line 1 \(task 'a'\), ok: expected true or fal",
+        ),
+        (
+            episode(trace(0.0, stop_condition=[])),
+            r"stop_condition: expected a text",
+        ),
+        (episode(trace(0.0, calls={})), r"calls: expected a list of objects, got {}"),
         (episode(trace(rewards=...)), r"rewards: expected an object, got nothing"),
         (episode(trace(nodes=...)), r"line 1 \(task 'a'\), nodes: expected a list of"),
         (episode(trace(), task=...) | {"task": {}}, r"task.hash: expected a text"),
@@ -230,7 +244,7 @@ def test_a_half_written_last_line_is_refused(written):
 
 def test_samples_are_numbered_in_the_order_of_the_file(written):
     path = written(SAMPLE, {**SAMPLE, "passed": False}, {**SAMPLE, "task_id": "u"})
-    table = read_runs(path, options=LogOptions(spent="2", unit="turns"))
+    table = read_runs(path, options=LogOptions(**{**ONCE, "spent": "2"}))
     assert table.tasks == ("t", "u")
     assert table.arrays().outcome.tolist() == [[1, 0], [1, 0]]
     assert table.arrays().mask.tolist() == [[True, True], [True, False]]
@@ -239,13 +253,13 @@ def test_samples_are_numbered_in_the_order_of_the_file(written):
 def test_samples_that_were_not_evaluated_are_refused(written):
     path = written({"task_id": "t", "completion": "x"})
     with pytest.raises(InputError, match=r"passed: expected true or .*_results.jsonl"):
-        outcomes(path, spent="1")
+        outcomes(path, **ONCE)
     path = written({**SAMPLE, "plus": 0.5})
-    assert outcomes(path, spent="1", score="plus", success_at=0.5)[0] == [1]
+    assert outcomes(path, score="plus", success_at=0.5, **ONCE)[0] == [1]
     with pytest.raises(InputError, match="passed: expected a finite number, true or "):
-        outcomes(written({**SAMPLE, "passed": "yes"}), spent="1")
+        outcomes(written({**SAMPLE, "passed": "yes"}), **ONCE)
     with pytest.raises(InputError, match="tokens: expected a finite number"):
-        outcomes(written(SAMPLE), spent="tokens")
+        outcomes(written(SAMPLE), **{**ONCE, "spent": "tokens"})
 
 
 # Conversations
@@ -260,9 +274,10 @@ def test_conversations_say_what_ended_them(written):
         chat(reward=True, error=None, truncated=False),
     )
     assert outcomes(path)[0] == [1, 0, 2, 4, 1]
-    notes = " ".join(read_runs(written(chat())).notes)
-    assert "no line has the field 'error'" in notes
-    assert "no line has the field 'truncated'" in notes
+    notes = read_runs(path).notes
+    assert "1 of 5 runs: the infrastructure ended it ('error')" in notes
+    # Of a run that was lost nobody asks whether it was cut short.
+    assert "1 of 4 runs: a limit cut it short ('truncated')" in notes
 
 
 def test_messages_that_are_not_trained_on_are_no_turns(written):
@@ -316,6 +331,76 @@ def test_a_huge_line_is_read(written):
     assert outcomes(path) == ([1, 1], [1, 1])
 
 
+# What neither HumanEval's samples nor conversations need have
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        (chat(error=...), "--errors none"),
+        (chat(truncated=...), "--truncated none"),
+        (chat(error=..., truncated=...), "--errors none --truncated none"),
+        (SAMPLE, "--errors none --truncated none"),
+    ],
+)
+def test_ends_that_no_line_tells_are_asked_for(written, line, asked):
+    """Also where only one line lacks them, after many that do not."""
+    known = {**line, "error": None, "truncated": False}
+    spent = {"spent": "1"} if line is SAMPLE else {}
+    assert outcomes(written(known), **spent)[0] == [1]
+    path = written(known, known, line)
+    with pytest.raises(InputError, match=rf"line 3: expected '.*none: {asked}$"):
+        outcomes(path, **spent)
+    said = {word[2:]: "none" for word in asked.split()[::2]}
+    assert outcomes(path, **said, **spent)[0] == [1, 1, 1]
+
+
+def test_a_field_may_be_named_for_how_a_run_ended(written):
+    """Lines without it are counted, and lines that lost a run may lack the rest."""
+    path = written(
+        {**SAMPLE, "lost": "out of memory", "passed": None},
+        {**SAMPLE, "passed": False, "api": {"finish_reason": "length"}},
+        {**SAMPLE, "passed": False, "api": {"finish_reason": "stop"}},
+        {**SAMPLE, "passed": False, "api": {"finish_reason": None}},
+        {**SAMPLE, "api": {"finish_reason": "length"}},
+    )
+    asked = {"spent": "1", "errors": "lost", "truncated": "api.finish_reason"}
+    assert outcomes(path, **asked)[0] == [4, 2, 0, 0, 1]
+    notes = read_runs(path, options=LogOptions(**asked)).notes
+    assert notes[1:5] == (
+        "1 of 5 runs: the infrastructure ended it ('lost')",
+        "4 of 5 lines do not have 'lost', named by --errors; they count as if it were "
+        "false",
+        "2 of 4 runs: a limit cut it short ('api.finish_reason')",
+        "1 of 4 lines do not have 'api.finish_reason', named by --truncated; they "
+        "count as if it were false",
+    )
+    with pytest.raises(InputError, match="'nowhere', as --errors says, got no line wi"):
+        outcomes(written(SAMPLE), **{**asked, "errors": "nowhere"})
+
+
+def test_the_word_of_the_user_is_noted_and_held_against_the_lines(written):
+    asked = {"errors": "none", "truncated": "none"}
+    notes = read_runs(written(chat()), options=LogOptions(**asked)).notes
+    assert "for no run it is so that a limit cut it short, as --truncated says" in notes
+    for change in ({"error": "time-out"}, {"truncated": True}):
+        with pytest.raises(
+            InputError, match=r"that this holds for no run; leave the o"
+        ):
+            outcomes(written(chat(), chat(**change)), **asked)
+
+
+def test_answers_without_a_word_on_their_length_are_counted(written, results):
+    """Formats that say why a run ended need not say how its last answer did."""
+    word = "1 run without a word on whether its length ended the last answer, taken as"
+    assert f"{word} failure" in read_runs(results(simulation(reward=0.0))).notes
+    assert f"{word} failure" in read_runs(written(episode(trace(0.0, calls=[])))).notes
+    cut = {"role": "assistant", "raw_data": {"finish_reason": "length"}}
+    path = results(simulation(reward=0.0, messages=[SAID, ASKED, cut]))
+    assert outcomes(path)[0] == [Outcome.TRUNCATED]
+    assert not any("without a word" in note for note in read_runs(path).notes)
+
+
 # All
 
 
@@ -337,8 +422,9 @@ def test_a_line_shows_what_wrote_it(written, value, format):
 
 def test_a_format_may_be_said(written):
     path = written({**SAMPLE, "messages": [SAID], "reward": 0})
-    assert outcomes(path, spent="1")[0] == [1]
-    table = read_runs(path, format="chat", options=LogOptions(unit="turns"))
+    assert outcomes(path, **ONCE)[0] == [1]
+    options = LogOptions(unit="turns", errors="none", truncated="none")
+    table = read_runs(path, format="chat", options=options)
     assert table.outcome.tolist() == [0]
 
 
@@ -348,6 +434,11 @@ def test_options_that_say_nothing_are_refused(written, results):
         outcomes(table, score="x")
     with pytest.raises(ConfigError, match="--score x: tau2's results have one of it"):
         outcomes(results(simulation()), score="x")
+    with pytest.raises(ConfigError, match=r"--errors none: .* is a table, in which it"):
+        outcomes(table, errors="none")
+    for path in (results(simulation()), written(episode(trace()))):
+        with pytest.raises(ConfigError, match=r"--truncated x: .* say it themselves"):
+            outcomes(path, truncated="x")
     with pytest.raises(ConfigError, match="--success-at: expected a finite number"):
         LogOptions(success_at=math.nan)
 
@@ -361,7 +452,7 @@ def test_a_log_without_any_tool_says_so(written):
 
 
 def test_the_example_of_read_runs_is_true():
-    assert doctest.testmod(logs).attempted == 6
+    assert doctest.testmod(logs).attempted == 7
     assert doctest.testmod(logs).failed == 0
 
 

@@ -120,13 +120,16 @@ def test_samples_of_humaneval_ask_what_they_spent():
         InputError, match=r"do not say what they spent; .*--spent FIELD"
     ):
         read(name)
-    found = by_task(name, spent="tokens", unit="tokens")
+    with pytest.raises(InputError, match=r": --errors none --truncated none$"):
+        read(name, spent="1")
+    ends = {"errors": "none", "truncated": "none"}
+    found = by_task(name, spent="tokens", unit="tokens", **ends)
     assert found == {
         "boxes/double": ([S, F, S], [9, 9, 9]),
         "boxes/last": ([F, S, F], [9, 9, 9]),
     }
-    assert by_task(name, spent="1")["boxes/last"][1] == [1, 1, 1]
-    notes = read(name, spent="1").notes
+    assert by_task(name, spent="1", **ends)["boxes/last"][1] == [1, 1, 1]
+    notes = read(name, spent="1", **ends).notes
     assert any("tests that timed out: 1, taken as failed" in n for n in notes)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from jerp.errors import ConfigError, InputError
 from jerp.readers.log_options import LogOptions
-from jerp.readers.logs import read_runs
+from jerp.readers.logs import TABLE, log_format, read_runs
 from jerp.readers.outcomes import OutcomeTable
 from jerp.runs.pass_surface.agents import Agent, align, counted, listed
 from jerp.runs.pass_surface.budgets import (
@@ -26,7 +26,7 @@ from jerp.runs.pass_surface.budgets import (
 )
 from jerp.runs.pass_surface.precision import check_float32
 from jerp.runs.pass_surface.replicates import split_by_replicate
-from jerp.runs.pass_surface.settings import PassktSettings
+from jerp.runs.pass_surface.settings import AUTO, PassktSettings
 
 __all__ = ["Inputs", "read_inputs"]
 
@@ -78,6 +78,7 @@ def read_inputs(settings: PassktSettings) -> Inputs:
       InputError, StorageError: a file is not what it should be.
       ConfigError: the settings do not fit the files.
     """
+    _check_announced(settings)
     tables = [_read(settings, path) for path in settings.files]
     rows = None
     if settings.replicates is not None:
@@ -128,6 +129,19 @@ def read_inputs(settings: PassktSettings) -> Inputs:
     )
 
 
+def _check_announced(settings: PassktSettings) -> None:
+    """Asks what no log says, before the logs are read."""
+    for path in settings.files:
+        if settings.announced != AUTO or not path.is_file():
+            continue
+        found = settings.format
+        if (log_format(path) if found == AUTO else found) != TABLE:
+            raise InputError(
+                f"{path}: a log does not say whether the agent was told its budget T; "
+                "say it: --announced yes, no or unknown"
+            )
+
+
 def _read(settings: PassktSettings, path: Path) -> OutcomeTable:
     asked = (settings.by, settings.replicates)
     extra = tuple(dict.fromkeys(name for name in asked if name is not None))
@@ -138,6 +152,8 @@ def _read(settings: PassktSettings, path: Path) -> OutcomeTable:
         spent=settings.spent,
         task=settings.task,
         agent=settings.agent,
+        errors=settings.errors,
+        truncated=settings.truncated,
     )
     return read_runs(
         path,

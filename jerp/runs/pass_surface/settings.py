@@ -18,7 +18,7 @@ from tyro.conf import Positional
 from jerp.errors import ConfigError
 from jerp.runs.seeds import check_seed
 
-__all__ = ["PassktSettings", "check_settings", "command", "number_text"]
+__all__ = ["AUTO", "PassktSettings", "check_settings", "command", "number_text"]
 
 AUTO = "auto"
 LEAST, MOST = 2.0**-126, (2 - 2.0**-23) * 2.0**127
@@ -42,7 +42,8 @@ class PassktSettings:
         spent, or six of them; with a column horizon its values.
       protocol: nested cuts long runs at T; rerun has other runs for each T, which
         the column horizon names. auto: rerun if there is such a column.
-      announced: was the agent told its budget T?
+      announced: was the agent told its budget T? auto: unknown of a table; a log has
+        to be given an answer, which may be unknown.
       unit: what spent counts. Of a log, steps are the agent's messages that call a
         tool, turns all its messages, calls its tool calls.
       min_coverage: least share of a task's runs that the infrastructure let finish.
@@ -58,6 +59,10 @@ class PassktSettings:
       agent: whose runs they are, if the log has several agents.
       replicates: the column that says which training seed a run is of; gives intervals
         between seeds. A task may have samples of the same names under each.
+      errors: the field of HumanEval's samples or conversations that says whether the
+        infrastructure ended a run, or none, where it ended no run.
+      truncated: the field of those that says whether a limit cut a run short, true,
+        false or a finish_reason; or none, where none was cut.
     """
 
     file: Positional[Path]
@@ -66,7 +71,7 @@ class PassktSettings:
     ks: str = AUTO
     horizons: str = AUTO
     protocol: Literal["auto", "nested", "rerun"] = AUTO
-    announced: Literal["yes", "no", "unknown"] = "unknown"
+    announced: Literal["auto", "yes", "no", "unknown"] = AUTO
     unit: Literal["steps", "turns", "calls", "tokens", "seconds", "dollars"] = "steps"
     min_coverage: float = 0.9
     level: float = 0.95
@@ -82,6 +87,8 @@ class PassktSettings:
     task: str | None = None
     agent: str | None = None
     replicates: str | None = None
+    errors: str | None = None
+    truncated: str | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
