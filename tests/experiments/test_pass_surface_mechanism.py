@@ -39,7 +39,8 @@ READ = {"num_searches": SIZE.num_entities}
 @pytest.fixture(scope="module")
 def asked():
     tasks = lookup_tasks(jax.random.key(0), QUESTIONS, size=SIZE, announced=False)
-    return Questions(tasks, jax.random.split(jax.random.key(1), QUESTIONS))
+    starts = jax.random.split(jax.random.key(1), QUESTIONS)
+    return Questions(tasks, jax.random.key_data(starts))
 
 
 @pytest.fixture(scope="module")
