@@ -72,7 +72,7 @@ FILES = [
         "graded.json",
         read_inspect,
         hand_inspect,
-        [{"score": "near", "success_at": 0.5}, {"score": "near.a", "success_at": 0.5}],
+        [{"score": "near", "success_at": 0.5}],
         [],
     ),
     ("tau2.json", read_tau2, hand_tau2, [{}], ["description.purpose"]),
@@ -80,7 +80,7 @@ FILES = [
         "traces.jsonl",
         read_lines,
         lines_of(verifiers_traces),
-        [{}, {"score": "q"}, {"score": "reward", "success_at": 0.5}],
+        [{}, {"score": "words", "success_at": 2}, {"score": "reward"}],
         ["category"],
     ),
     (
@@ -138,7 +138,7 @@ def chosen(name, format, records, options):
 def test_a_field_of_another_kind_is_refused_or_read(
     monkeypatch, every, name, records, hand, asked, extra
 ):
-    """Each field takes all wrong values under all options, or some under one each."""
+    """Each field takes all wrong values, or two, each under the next of the options."""
     format = log_format(REAL / name)
     options = [LogOptions(unit=u, **a) for a in asked for u in UNITS]
     turns, wrongs = itertools.cycle(options), itertools.cycle(WRONG)
@@ -157,11 +157,10 @@ def test_a_field_of_another_kind_is_refused_or_read(
                 del container[key]
             else:
                 container[key] = wrong
-            for option in options if every else [next(turns)]:
-                try:
-                    read(option)
-                except (InputError, StorageError):
-                    refused += 1
+            try:
+                read(next(turns))
+            except (InputError, StorageError):
+                refused += 1
             container.clear()
             container.extend(whole) if type(whole) is list else container.update(whole)
     read(options[0])
