@@ -30,6 +30,7 @@ from jerp.estimators.break_even import (
     pass_between,
     samples_needed,
 )
+from jerp.estimators.changes import Changes, expected_changes
 from jerp.estimators.contribution import Contributions, swap_contributions
 from jerp.estimators.correlation import RankCorrelation, rank_correlation
 from jerp.estimators.crossing import Crossing, crossing_k
@@ -57,9 +58,7 @@ from jerp.estimators.passk import pass_at_k, pass_hat_k
 from jerp.estimators.passk_float64 import pass_at_k_float64, pass_hat_k_float64
 from jerp.estimators.policy_value import evaluate_policies
 from jerp.estimators.power import (
-    Changes,
     boundary_power,
-    expected_changes,
     questions_for_power,
     samples_for_power,
 )

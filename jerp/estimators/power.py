@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jerp.errors import InputError, ShapeError
+from jerp.errors import InputError
+from jerp.estimators.changes import Changes, expected_changes
 from jerp.estimators.student import student_quantile
 from jerp.estimators.trinomial import critical_gains, draw_changes, seed_tables
 from jerp.estimators.verdict import ALPHA, SEED_LEVEL
@@ -27,9 +27,7 @@ from jerp.typing import ArrayLike, Key
 __all__ = [
     "MOST_QUESTIONS",
     "MOST_SAMPLES",
-    "Changes",
     "boundary_power",
-    "expected_changes",
     "questions_for_power",
     "samples_for_power",
 ]
@@ -37,74 +35,6 @@ __all__ = [
 MOST_QUESTIONS = 20_000
 MOST_SAMPLES = 65_536
 """Beyond these no number is looked for."""
-
-
-class Changes(NamedTuple):
-    """What a question contributes on average.
-
-    Attributes:
-      gain: chance that the trained agent alone solves it.
-      loss: chance that the base agent alone does.
-    """
-
-    gain: float
-    loss: float
-
-
-def expected_changes(
-    base: ArrayLike,
-    trained: ArrayLike,
-    *,
-    num_samples: int,
-    weight: ArrayLike | None = None,
-) -> Changes:
-    """Chances of a gain and of a loss, from success rates that are known.
-
-        gain = sum_q w_q (1 - p_q)^n (1 - (1 - p'_q)^n),  loss its mirror
-
-    A question that both can solve counts as gained or lost where n samples of one
-    agent met no success: luck is part of both chances.
-
-    Args:
-      base: `[Q]`, p: success rate of one sample, of each kind of question.
-      trained: `[Q]`, p', of the trained agent.
-      num_samples: n >= 1, of each agent.
-      weight: `[Q]`, share of each kind among the questions; None weighs all alike.
-
-    Returns:
-      `Changes`.
-
-    Raises:
-      InputError: rates outside [0, 1], weights that are negative or all 0, a number of
-        samples that is none. `ShapeError`, one of them: other axes.
-
-    Reference: arXiv:2604.14877, section 2: solved is solved at least once in n.
-
-    Example:
-      >>> found = expected_changes([0.0, 0.5], [0.5, 0.5], num_samples=1)
-      >>> found.gain, found.loss
-      (0.375, 0.125)
-    """
-    check_count("num_samples", num_samples)
-    p, q = (np.asarray(x, np.float64) for x in (base, trained))
-    w = np.ones_like(p) if weight is None else np.asarray(weight, np.float64)
-    for name, x in (("base", p), ("trained", q), ("weight", w)):
-        if x.shape != p.shape or x.ndim != 1 or not len(x):
-            raise ShapeError(
-                f"{name}: expected axes [Q] = [{p.size}], a number for each kind of "
-                f"question, got {list(x.shape)}"
-            )
-        if not ((x >= 0) & (x <= (np.inf if name == "weight" else 1))).all():
-            expected = ">= 0" if name == "weight" else "in [0, 1]"
-            raise InputError(f"{name}: expected {expected}, got {x.tolist()}")
-    if not 0 < w.sum() < np.inf:
-        raise InputError(f"weight: expected a finite sum > 0, got {w.tolist()}")
-    w = w / w.sum()
-    never, never_trained = (1 - p) ** num_samples, (1 - q) ** num_samples
-    return Changes(
-        gain=float(w @ (never * (1 - never_trained))),
-        loss=float(w @ (never_trained * (1 - never))),
-    )
 
 
 def boundary_power(

@@ -8,9 +8,9 @@ import pytest
 
 from jerp.errors import InputError, ShapeError
 from jerp.estimators import power as module
+from jerp.estimators.changes import expected_changes
 from jerp.estimators.power import (
     boundary_power,
-    expected_changes,
     questions_for_power,
     samples_for_power,
 )

@@ -13,9 +13,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 import jerp
+from jerp.estimators.changes import expected_changes
 from jerp.estimators.power import (
     boundary_power,
-    expected_changes,
     questions_for_power,
     samples_for_power,
 )

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from jerp.estimators.boundary import capability_set
+from jerp.estimators.changes import expected_changes
 from jerp.estimators.passk import pass_at_k
-from jerp.estimators.power import boundary_power, expected_changes
+from jerp.estimators.power import boundary_power
 from jerp.estimators.student import student_interval
 from jerp.estimators.verdict import (
     BoundaryVerdict,
