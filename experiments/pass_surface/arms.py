@@ -83,9 +83,11 @@ def training_questions(key: Key, place: Place, sizes: Sizes) -> TrainingQuestion
 def both_budgets(tasks: LookupParams) -> LookupParams:
     """Every question twice, leaves `[2 N]`: its budget shown once, and once hidden.
 
-    Of either half of the rows half are shown.
+    Of either half of the rows half of each kind are shown, so that an odd number of
+    visits shows no kind more often than another.
     """
-    shown = jnp.arange(tasks.kind.shape[0]) % 2 == 0
+    rank = jnp.sum(jnp.tril(tasks.kind[:, None] == tasks.kind[None]), axis=1)
+    shown = rank % 2 == 1
     halves = [tasks.replace(announced=first) for first in (shown, ~shown)]
     return jax.tree.map(lambda *x: jnp.concatenate(x), *halves)
 
@@ -153,22 +155,25 @@ def train_by_cloning(
     Returns:
       Parameters.
     """
-    found, rates, tokens = {}, {}, {}
+    found, rates, generated, learned = {}, {}, {}, {}
     for visits in sizes.sft_visits:
         # The same keys for all: a longer training has the episodes of a shorter one.
         show, clone, ask = (jax.random.fold_in(key, i) for i in range(3))
         data = expert_episodes(show, place, asked.train, visits=visits)
         found[visits] = _cloned(clone, base, data, policy=place.policy())
-        tokens[visits] = int(np.sum(np.asarray(data.token_mask)))
+        learned[visits] = int(np.sum(np.asarray(data.token_mask)))
         if len(sizes.sft_visits) > 1:
-            rates[visits] = _rate(ask, place, asked, found[visits], sizes)
+            rates[visits], generated[visits] = _validated(
+                ask, place, asked, found[visits], sizes
+            )
     best = max(found, key=lambda visits: rates.get(visits, 0.0))
     taken = {
         "visits": best,
         "updates": -(-best * asked.train.kind.shape[0] // BATCH),
         "validation": {str(visits): rate for visits, rate in rates.items()},
-        "generated_tokens": 0,
-        "learned_tokens": tokens[best],
+        # All that was tried, as reinforcement pays for every episode; not the expert's.
+        "generated_tokens": sum(generated.values()),
+        "learned_tokens": sum(learned.values()),
     }
     write_json(where / TRAINING, taken)
     return found[best]
@@ -180,29 +185,29 @@ def _cloned(key: Key, params: Any, data: Trajectory, *, policy: TokenPolicy) -> 
     return clone_policy(key, policy, params, data, epochs=1, **settings)[0]
 
 
-def _rate(
+def _validated(
     key: Key, place: Place, asked: TrainingQuestions, params: Any, sizes: Sizes
-) -> float:
-    """Success at the first try on validation questions, under both budgets."""
+) -> tuple[float, int]:
+    """On validation questions under both budgets: success at the first try, and tokens.
+
+    The tokens are those that the policy wrote for it.
+    """
     asking, playing = jax.random.split(key)
     number = asked.validation.kind.shape[0]
     starts = jax.random.key_data(jax.random.split(asking, number))
     held = Questions(asked.validation, starts)
-    return float(
-        np.mean(
-            [
-                play(
-                    *(playing, place, params, held),
-                    limit=TRAINED_LIMIT,
-                    announced=budget == "announced",
-                    samples=SAMPLES,
-                    block=sizes.block,
-                )["outcome"]
-                == Outcome.SUCCESS
-                for budget in BUDGETS
-            ]
+    played = [
+        play(
+            *(playing, place, params, held),
+            limit=TRAINED_LIMIT,
+            announced=budget == "announced",
+            samples=SAMPLES,
+            block=sizes.block,
         )
-    )
+        for budget in BUDGETS
+    ]
+    right = [one["outcome"] == Outcome.SUCCESS for one in played]
+    return float(np.mean(right)), sum(int(one["tokens"].sum()) for one in played)
 
 
 def train_by_reward(

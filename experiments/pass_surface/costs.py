@@ -27,6 +27,11 @@ COST_NOTES = (
     "tokens are those that the policy writes; what training cost is what was generated "
     "and what was learned from together, a token of either counted once, though one "
     "that is learned from is about three times the work",
+    "the expert that SFT learns from is free; where SFT tries several numbers of "
+    "visits, all of them and what was played to choose among them count, as every "
+    "episode of reinforcement learning does",
+    "limits of the uses are over questions alone: they hold no variance between seeds, "
+    "nor of what training cost, which is a mean over seeds",
     "k is read off the base's mean curve, linear in log k between budgets; one that "
     "ends at the largest budget is a bound, and so is what rests on it",
     "at equal tokens: the arm's Pass@k', k' the runs of it that k runs of the base pay "
@@ -51,8 +56,10 @@ class TrainingTokens(NamedTuple):
     """Tokens of one training, means over seeds.
 
     Attributes:
-      generated: those that the policy wrote to learn from them; an expert's are free.
-      learned: those that losses were taken of, as often as they were.
+      generated: those that the policy wrote to learn from them or to choose a setting;
+        an expert's are free.
+      learned: those that losses were taken of, as often as they were, in the settings
+        that were not kept as well.
     """
 
     generated: float

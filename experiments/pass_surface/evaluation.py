@@ -31,6 +31,7 @@ from jerp.typing import Array, Key
 
 __all__ = [
     "BUDGETS",
+    "ELSEWHERE",
     "NO_ACTION",
     "Asked",
     "Questions",
@@ -47,8 +48,8 @@ BUDGETS = ("announced", "hidden")
 FEW = 32
 """Samples below which a program a T takes longer to compile than it saves."""
 
-ASK, PLAY = range(2)
-"""Streams of random keys."""
+ASK, PLAY, ELSEWHERE = range(3)
+"""Streams of random keys; the last is of the other worlds, see `forgetting`."""
 
 NO_ACTION = -1
 """After the end of an episode."""

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from experiments.pass_surface.config import Sizes
+from experiments.pass_surface.evaluation import ELSEWHERE
 from experiments.pass_surface.places import Place, place_named
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.estimators.student import student_interval
@@ -43,6 +44,7 @@ def play_elsewhere(key: Key, params: Any, sizes: Sizes) -> dict[str, np.ndarray]
       params: of the policy; a value head is not needed.
       sizes: number of tasks.
     """
+    key = jax.random.fold_in(key, ELSEWHERE)
     return {
         name: _successes(
             jax.random.fold_in(key, stream), place_named(name), params, sizes
@@ -52,7 +54,10 @@ def play_elsewhere(key: Key, params: Any, sizes: Sizes) -> dict[str, np.ndarray]
 
 
 def _successes(key: Key, place: Place, params: Any, sizes: Sizes) -> np.ndarray:
-    """Task `i` has the key `i` of its own, whatever is played beside it."""
+    """Tasks are played in blocks, each with a key of its own: the same for all arms.
+
+    What happens to a task therefore depends on how many tasks there are.
+    """
     tasks = place.tasks(jax.random.fold_in(key, TASKS), sizes.other_tasks, SPLIT)
     key = jax.random.fold_in(key, EPISODES)
     size, found = min(BLOCK, sizes.other_tasks), []

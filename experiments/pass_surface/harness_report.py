@@ -80,7 +80,9 @@ def _rests_on(results: Mapping[str, Any], document: Mapping[str, Any]) -> str:
         f"domains x {results['seeds']} training seeds x {document['ks'][-1]} samples; "
         "differences on the same tasks, with simultaneous bands; tasks are resampled, "
         "with all their seeds. + : -, tasks that more seeds gain than lose, and the "
-        "mirror; Holm's adjustment is over the domains of a pair, not over pairs."
+        "mirror; beside the base, whose runs are the same under every seed, they are "
+        "counted in one seed of each task, the seeds in turn, so that its luck is not "
+        "every seed's. Holm's adjustment is over the domains of a pair, not over pairs."
     )
 
 

@@ -1,12 +1,14 @@
 """The study of PASS@(k, T): test questions that stay, training that draws anew."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from experiments.pass_surface import arms
 from experiments.pass_surface.arms import (
     both_budgets,
     expert_episodes,
@@ -30,6 +32,7 @@ from experiments.pass_surface.evaluation import (
 from experiments.pass_surface.places import LOOKUP, place_named
 from jerp.envs.lookup_tasks import LookupKind
 from jerp.errors import ConfigError, UnknownNameError
+from jerp.storage.documents import read_json
 from jerp.typing import Outcome
 
 PLACE = place_named("lookup")
@@ -154,7 +157,45 @@ def test_training_questions_are_of_b_and_c_and_in_no_test_or_validation():
     assert not (train | validation) & set.union(*tests)
     both = both_budgets(asked.train)
     assert len(both.kind) == 400 and forms(both) == train
-    assert int(both.announced.sum()) == int(both.announced[:200].sum()) * 2 == 200
+    # An odd number of visits ends with one half of the rows.
+    for half in (slice(200), slice(200, None)):
+        shown = both.announced[half]
+        for kind in (LookupKind.COMPARISON, LookupKind.BRIDGE):
+            assert int(shown[both.kind[half] == kind].sum()) == 50
+    assert (both.announced[:200] != both.announced[200:]).all()
+
+
+def test_training_by_cloning_counts_what_was_tried_and_not_kept(tmp_path, monkeypatch):
+    """Two numbers of visits of 4 and 12 tokens, and validation under two budgets."""
+    sizes = replace(SIZES["smoke"], sft_visits=(1, 3))
+
+    def expert(key, place, tasks, *, visits):
+        return SimpleNamespace(token_mask=np.ones((visits, 4), bool))
+
+    def answered(key, place, params, asked, *, announced, **settings):
+        won = np.full((asked.number, 2), int(params == 1 and announced), np.int8)
+        return {"outcome": won, "tokens": np.full((asked.number, 2), 3, np.int16)}
+
+    monkeypatch.setattr(arms, "expert_episodes", expert)
+    monkeypatch.setattr(
+        arms, "_cloned", lambda key, base, data, policy: len(data.token_mask)
+    )
+    monkeypatch.setattr(arms, "play", answered)
+    number = 4
+    rows = [SimpleNamespace(kind=np.zeros(n)) for n in (16, number)]
+    asked = arms.TrainingQuestions(*rows)  # pyright: ignore
+    for visits, kept, learned, generated in (
+        ((1, 3), 1, 4 + 12, 2 * 2 * number * 2 * 3),
+        ((3,), 3, 12, 0),
+    ):
+        tried = replace(sizes, sft_visits=visits)
+        key = jax.random.key(6 + kept)
+        found = arms.train_by_cloning(tmp_path, key, PLACE, asked, 0, tried)
+        taken = read_json(tmp_path / arms.TRAINING)
+        assert (found, taken["visits"]) == (kept, kept)
+        assert taken["learned_tokens"] == learned
+        assert taken["generated_tokens"] == generated
+    assert taken["validation"] == {}
 
 
 def test_an_expert_meets_another_knowledge_base_at_every_visit():

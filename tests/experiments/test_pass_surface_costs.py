@@ -8,14 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.pass_surface import forgetting
-from experiments.pass_surface.config import Sizes
+from experiments.pass_surface import evaluation, forgetting
+from experiments.pass_surface.config import CATEGORIES, Sizes
 from experiments.pass_surface.costs import (
     Runs,
     TrainingTokens,
     arm_costs,
     cost_tables,
 )
+from experiments.pass_surface.evaluation import episode_key
 from experiments.pass_surface.forgetting import (
     forgetting_numbers,
     forgetting_table,
@@ -117,6 +118,32 @@ def test_a_single_seed_has_no_interval_between_seeds():
     found = defined(forgetting_numbers(jax.random.key(0), seeds))
     assert found["house"]["arm"]["seeds"]["low"] is None
     assert forgetting_table(found, LABELS).rows[1][-1] == "-"
+
+
+def test_other_worlds_share_no_key_with_test_questions(monkeypatch):
+    used = []
+
+    def drawn(key, number, split):
+        used.append(key)
+        return jnp.arange(number)
+
+    def won(key, tasks, params, *, place, policy):
+        used.append(key)
+        return tasks > 0
+
+    place = Place("made up", None, drawn, 1)  # pyright: ignore
+    monkeypatch.setattr(Place, "policy", lambda self: None)
+    monkeypatch.setattr(forgetting, "place_named", lambda name: place)
+    monkeypatch.setattr(forgetting, "_won", won)
+    seed = jax.random.key(0)
+    play_elsewhere(seed, 0, Sizes(other_tasks=100))
+    # Questions draw from halves of theirs, episodes of blocks from folds of theirs.
+    for category in CATEGORIES:
+        episode = episode_key(seed, category)
+        used += [evaluation._stream(seed, category, evaluation.ASK), episode]
+        used += [jax.random.fold_in(episode, block) for block in range(4)]
+    data = [tuple(jax.random.key_data(key).tolist()) for key in used]
+    assert len({*data}) == len(data) == 2 * 3 + 3 * 6
 
 
 def test_all_arms_play_the_same_tasks_with_the_same_keys(monkeypatch):
