@@ -21,7 +21,7 @@ from experiments.pass_surface.config import (
     PassSurfaceConfig,
 )
 from experiments.pass_surface.costs import Runs, TrainingTokens, arm_costs
-from experiments.pass_surface.figures import LEAD
+from experiments.pass_surface.figures import CUT, LEAD
 from experiments.pass_surface.forgetting import forgetting_numbers
 from experiments.pass_surface.jobs import ELSEWHERE, MECHANISM, WORLD
 from experiments.pass_surface.mechanism import NUM_SEARCHES, SEARCHED
@@ -132,6 +132,8 @@ def verdict_rows(variants: Mapping[str, Mapping[str, Any]]) -> list[dict[str, An
             "second": comparison["second_label"],
             "crossing_k": comparison["boundary"][-1]["crossing_k"],
             "verdict": comparison["verdict"],
+            # At the largest T nothing is cut: no verdict of its own.
+            "same_runs_as": LEAD if variant == CUT else None,
         }
         for variant in order
         for part in variants[variant]["parts"]

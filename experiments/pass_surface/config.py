@@ -12,7 +12,9 @@ on the first).
 Reference: Zhai, Yan, Shao, Wang, arXiv:2604.14877. Named departures: a simulated world
 stands in for HotPotQA and MATH-500; what can be looked up is redrawn at every visit of
 a training question, in every arm, so that the expert's trajectories for SFT are played
-anew, too; a search fails with probability .25.
+anew, too; a search fails with probability .25; policies write no reasoning, so that
+the mechanism splits queries from answers, whose first word, the choice to search no
+more, counts as answer: the paper's 2.07 and 3.08 are not comparable.
 """
 
 from __future__ import annotations

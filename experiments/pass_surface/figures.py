@@ -30,10 +30,13 @@ from jerp.runs.pass_surface import figures as surfaces
 from jerp.runs.pass_surface.figure_style import drawable, save_figure
 from jerp.runs.pass_surface.figure_words import escaped, figure_lines
 
-__all__ = ["LEAD", "VARIANTS", "study_lines", "variant_lines", "write_figures"]
+__all__ = ["CUT", "LEAD", "VARIANTS", "study_lines", "variant_lines", "write_figures"]
 
 LEAD = "rerun-hidden"
 """The variant that verdicts rest on."""
+
+CUT = "nested"
+"""The one that cuts the longest runs of `LEAD`: at the largest T it is that one."""
 
 VARIANTS = {
     "rerun-hidden": "runs made for each T, budget hidden",

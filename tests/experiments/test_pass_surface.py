@@ -79,9 +79,8 @@ def test_all_samples_and_budgets_of_a_question_have_one_knowledge_base():
     for name in ("asked", "entity", "link", "value"):
         both = np.concatenate([getattr(first, name), getattr(second, name)])
         assert (both == both[:1]).all()
-    assert not np.array_equal(
-        *(LOOKUP.reset(k, _row(asked))[0].value for k in keys[:2])
-    )
+    one, other = (LOOKUP.reset(k, _row(asked))[0].value for k in keys[:2])
+    assert not np.array_equal(one, other)
 
 
 def _row(asked):
