@@ -133,8 +133,8 @@ class PassSurfaceConfig:
         sequence never does? Then `seeds` are those of the controllers, 5 if None.
       out: run folder; None gives `jerp-runs/pass-surface`. The same command in the same
         folder resumes.
-      smoke: check the plumbing, with one seed unless `seeds` says more, in less than a
-        minute; numbers mean nothing.
+      smoke: check the plumbing, with one seed unless `seeds` says more, in a minute or
+        two; numbers mean nothing.
       full: five seeds, 300 questions a kind, SFT's steps chosen on validation.
       seed: root of all random keys; in [0, 2^32).
     """
