@@ -59,6 +59,7 @@ class ZipMembers:
             return self._zip.read(info)
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise self._broken(name, str(error)) from error
+        # What `zipfile` raises of a compression or an encryption that it does not know.
         except NotImplementedError as error:
             raise StorageError(
                 f"{self.path}, {name}: {error}; write the file with another compression"

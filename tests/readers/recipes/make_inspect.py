@@ -9,7 +9,8 @@ import shutil
 from pathlib import Path
 
 from endpoint import BOX, CATEGORY, QUESTION, serve
-from inspect_ai import Task, eval
+from inspect_ai import Task
+from inspect_ai import eval as evaluate
 from inspect_ai.dataset import Sample
 from inspect_ai.scorer import Score, accuracy, scorer
 from inspect_ai.solver import generate, use_tools
@@ -77,7 +78,9 @@ def study(scorers):
 def main():
     # Everything is imported once; then tracebacks go without other people's code, which
     # imports would look for.
-    eval(study([found()]), "mockllm/model", limit=1, log_dir="first", display="none")
+    evaluate(
+        study([found()]), "mockllm/model", limit=1, log_dir="first", display="none"
+    )
     linecache.getlines = lambda filename, module_globals=None: []
     os.environ["SCRIPTED_BASE_URL"] = serve()
     os.environ["SCRIPTED_API_KEY"] = "none"
@@ -86,7 +89,7 @@ def main():
         ("trained.eval", "scripted-trained", [found()], "eval"),
         ("graded.json", "scripted-base", [found(), near()], "json"),
     ):
-        (log,) = eval(
+        (log,) = evaluate(
             study(scorers),
             model=f"openai-api/scripted/{model}",
             epochs=1 if kind == "json" else 4,

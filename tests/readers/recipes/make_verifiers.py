@@ -5,7 +5,7 @@ Run it in an empty folder, see README.md beside it.
 
 import linecache
 import os
-import shutil
+from pathlib import Path
 
 from endpoint import serve
 from verifiers.v1.cli.eval.main import main as evaluate
@@ -29,7 +29,9 @@ def main():
     }
     words = [w for name, value in options.items() for w in (f"--{name}", str(value))]
     evaluate(["boxes-study", *words, "--no-rich", "--no-push"])
-    shutil.copy("outputs/boxes/traces.jsonl", "traces.jsonl")
+    # Where the runs' folders were is a path of one machine.
+    text = Path("outputs/boxes/traces.jsonl").read_text()
+    Path("traces.jsonl").write_text(text.replace(f"{Path.home()}/", ""))
 
 
 if __name__ == "__main__":
