@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.pass_surface.config import TRAINED_LIMIT, Sizes
-from experiments.pass_surface.evaluation import BUDGETS, Questions, play
+from experiments.pass_surface.evaluation import BUDGETS, play
 from experiments.pass_surface.places import Place
+from experiments.pass_surface.questions import Questions
 from jerp.envs.lookup_tasks import LookupKind, LookupParams
 from jerp.envs.shared_words import SharedWords
 from jerp.models.token_policy import TokenPolicy

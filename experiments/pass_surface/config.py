@@ -30,6 +30,7 @@ from jerp.runs.seeds import check_seed
 __all__ = [
     "ARMS",
     "CATEGORIES",
+    "FAILURE",
     "HORIZONS",
     "TRAINED_LIMIT",
     "PassSurfaceConfig",
@@ -46,6 +47,9 @@ HORIZONS = CATEGORIES["C"]
 
 TRAINED_LIMIT = HORIZONS[-1]
 """Look-ups that are allowed in training."""
+
+FAILURE = 0.25
+"""The probability that a search fails."""
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,28 @@
-"""Test questions, and how every policy is asked them.
+"""How every policy is asked the test questions, and what is kept of its answers.
 
-A test question is the form of one and the key of a reset, which draws whom it names and
-all that can be looked up: the same for all samples, all budgets and all policies.
-Budgets and policies share the keys of episodes as well. Where the budget is hidden, an
-episode with a small one is therefore the beginning of the same episode with a large
-one, up to the answer that the cap forces.
+Budgets and policies share the keys of episodes, as they share questions. Where the
+budget is hidden, an episode with a small one is therefore the beginning of the same
+episode with a large one, up to the answer that the cap forces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from experiments.pass_surface.config import CATEGORIES, TRAINED_LIMIT, Sizes
 from experiments.pass_surface.places import LOOKUP, Place
-from jerp.envs.base import TimeStep
-from jerp.envs.lookup_tasks import LookupKind, LookupParams, lookup_tasks
-from jerp.envs.shared_words import SharedWords
+from experiments.pass_surface.questions import (
+    Asked,
+    Questions,
+    episode_key,
+    questions,
+)
 from jerp.models.policy import SequencePolicy
 from jerp.rollout.scan import rollout
 from jerp.trajectory import Trajectory
@@ -31,15 +30,10 @@ from jerp.typing import Array, Key
 
 __all__ = [
     "BUDGETS",
-    "ELSEWHERE",
     "NO_ACTION",
-    "Asked",
-    "Questions",
-    "episode_key",
     "episodes",
     "evaluate",
     "play",
-    "questions",
 ]
 
 BUDGETS = ("announced", "hidden")
@@ -48,94 +42,8 @@ BUDGETS = ("announced", "hidden")
 FEW = 32
 """Samples below which a program a T takes longer to compile than it saves."""
 
-ASK, PLAY, ELSEWHERE = range(3)
-"""Streams of random keys; the last is of the other worlds, see `forgetting`."""
-
 NO_ACTION = -1
 """After the end of an episode."""
-
-
-class Questions(struct.PyTreeNode):
-    """Test questions, leaves `[Q, ...]`.
-
-    Attributes:
-      tasks: forms.
-      starts: uint32, data of the keys of the resets, each of which is used by many
-        episodes.
-    """
-
-    tasks: LookupParams
-    starts: Array
-
-    @property
-    def number(self) -> int:
-        """Q."""
-        return self.starts.shape[0]
-
-    def under(self, limit: int, *, announced: bool) -> Questions:
-        """The same questions with a budget of look-ups."""
-        like = self.tasks.limit
-        tasks = self.tasks.replace(
-            limit=jnp.full_like(like, limit),
-            announced=jnp.full(like.shape, announced),
-        )
-        return Questions(tasks, self.starts)
-
-
-def questions(key: Key, sizes: Sizes, category: str) -> Questions:
-    """The test questions of a seed and kind; the one place where they come from.
-
-    Forms are of the split "seen", which no training has; there are fewer than 100 of
-    the kind C, so that a form comes more than once, each time about other names.
-
-    Args:
-      key: of the seed's evaluation; not consumed.
-      sizes: says how many.
-      category: "A", "B" or "C".
-    """
-    form_key, start_key = jax.random.split(_stream(key, category, ASK))
-    kind = list(CATEGORIES).index(category)
-    number, kinds = sizes.questions, len(LookupKind)
-    drawn = lookup_tasks(form_key, number * kinds, size=LOOKUP.size, split="seen")
-    tasks = jax.tree.map(lambda x: x[kind::kinds], drawn)
-    return Questions(tasks, jax.random.key_data(jax.random.split(start_key, number)))
-
-
-def episode_key(key: Key, category: str) -> Key:
-    """Of the episodes of a seed's questions of a kind, whatever the budget and policy.
-
-    Args:
-      key: of the seed's evaluation; not consumed.
-      category: "A", "B" or "C".
-    """
-    return _stream(key, category, PLAY)
-
-
-def _stream(key: Key, category: str, purpose: int) -> Key:
-    kind = list(CATEGORIES).index(category)
-    return jax.random.fold_in(jax.random.fold_in(key, purpose), kind)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The world of questions: its tasks are `Questions`, whose resets are their own.
-
-    Attributes:
-      env: what is played.
-    """
-
-    env: SharedWords
-
-    def reset(self, key: Key, params: Questions) -> tuple[Any, TimeStep]:
-        """Starts a question, always alike; the key is not used."""
-        del key
-        return self.env.reset(jax.random.wrap_key_data(params.starts), params.tasks)
-
-    def step(
-        self, key: Key, state: Any, action: Array, params: Questions
-    ) -> tuple[Any, TimeStep]:
-        """Plays `action`. Consumes `key`."""
-        return self.env.step(key, state, action, params.tasks)
 
 
 def episodes(
@@ -231,9 +139,10 @@ def play(
       num_steps: budget of steps, T + 1 if None.
 
     Returns:
-      `[Q, n]` each: `outcome` int8, `lookups` int8, `tokens` int16, those that the
-      policy generated; and `actions` `[Q, n, num_steps]` int16, `NO_ACTION` after the
-      end.
+      `[Q, n]` each: `outcome` int8; `supported` bool, whether all that the question
+      needs had been found before it was answered, see `Asked`; `lookups` int8;
+      `tokens` int16, those that the policy generated; and `actions`
+      `[Q, n, num_steps]` int16, `NO_ACTION` after the end.
     """
     settings: Any = {"limit": limit, "announced": announced, "samples": samples}
     settings["num_steps"] = num_steps
@@ -259,6 +168,8 @@ def _numbers(data: Trajectory) -> dict[str, Array]:
     written: Any = data.token_mask
     return {
         "outcome": data.outcome.astype(jnp.int8),
+        # What has been found is never lost, so that the last step has the largest.
+        "supported": jnp.max(data.anchor, axis=1) > 0,
         "lookups": jnp.sum(searches, axis=1).astype(jnp.int8),
         "tokens": jnp.sum(written & data.mask[..., None], (1, 2)).astype(jnp.int16),
         "actions": actions.astype(jnp.int16),

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from experiments.pass_surface.config import Sizes
-from experiments.pass_surface.evaluation import ELSEWHERE
 from experiments.pass_surface.places import Place, place_named
+from experiments.pass_surface.questions import ELSEWHERE
 from jerp.estimators.intervals import bootstrap_interval, paired_difference
 from jerp.estimators.student import student_interval
 from jerp.models.token_policy import TokenPolicy

@@ -16,13 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.pass_surface.config import CATEGORIES, TRAINED_LIMIT, Sizes
-from experiments.pass_surface.evaluation import (
-    Questions,
-    episode_key,
-    episodes,
-    questions,
-)
+from experiments.pass_surface.evaluation import episodes
 from experiments.pass_surface.places import LOOKUP, Place
+from experiments.pass_surface.questions import Questions, episode_key, questions
 from jerp.envs.lookup_tasks import LookupParams
 from jerp.envs.shared_words import SharedWords
 from jerp.models.token_policy import TokenPolicy

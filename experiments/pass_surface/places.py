@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.pass_surface.config import TRAINED_LIMIT
+from experiments.pass_surface.config import FAILURE, TRAINED_LIMIT
 from jerp.envs.base import World
 from jerp.envs.house import house_small
 from jerp.envs.house_tasks import house_tasks
@@ -89,7 +89,9 @@ def place_named(world: str) -> Place:
         "house": house,
     }
     draws = {
-        "lookup": partial(lookup_tasks, size=LOOKUP.size, limit=TRAINED_LIMIT),
+        "lookup": partial(
+            lookup_tasks, size=LOOKUP.size, limit=TRAINED_LIMIT, failure=FAILURE
+        ),
         "tools": tools_tasks,
         "house": partial(house_tasks, size=house.size),
     }

@@ -22,14 +22,9 @@ from experiments.pass_surface.config import (
     PassSurfaceConfig,
     Sizes,
 )
-from experiments.pass_surface.evaluation import (
-    NO_ACTION,
-    Asked,
-    episode_key,
-    play,
-    questions,
-)
+from experiments.pass_surface.evaluation import NO_ACTION, play
 from experiments.pass_surface.places import LOOKUP, place_named
+from experiments.pass_surface.questions import Asked, episode_key, questions
 from jerp.envs.lookup_tasks import LookupKind
 from jerp.errors import ConfigError, UnknownNameError
 from jerp.storage.documents import read_json

@@ -16,13 +16,13 @@ from experiments.pass_surface.costs import (
     arm_costs,
     cost_tables,
 )
-from experiments.pass_surface.evaluation import episode_key
 from experiments.pass_surface.forgetting import (
     forgetting_numbers,
     forgetting_table,
     play_elsewhere,
 )
 from experiments.pass_surface.places import Place
+from experiments.pass_surface.questions import episode_key
 from jerp.storage.documents import defined
 
 KS = (1, 2, 4)

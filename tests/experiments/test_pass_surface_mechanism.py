@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.pass_surface.evaluation import Asked, Questions
 from experiments.pass_surface.mechanism import (
     measure,
     query_sequences,
@@ -21,6 +20,7 @@ from experiments.pass_surface.mechanism_analysis import (
     mechanism_tables,
 )
 from experiments.pass_surface.places import Place
+from experiments.pass_surface.questions import Asked, Questions
 from jerp.envs.lookup import Lookup
 from jerp.envs.lookup_tasks import LookupSize, lookup_tasks
 from jerp.envs.lookup_tokens import action_tokens
