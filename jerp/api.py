@@ -13,6 +13,7 @@ from jerp.errors import (
     InputError,
     JerpError,
     ShapeError,
+    SkillError,
     TrajectoryError,
     UnknownNameError,
 )
@@ -138,10 +139,15 @@ from jerp.rules.edits import EditCounts, EditOp, RuleEdits, apply_edits
 from jerp.rules.pool import RulePool, check_pool, init_pool, record_use
 from jerp.rules.pruning import prune, retire
 from jerp.rules.selection import leave_out, select_similar, select_top
+from jerp.skills.difference import SkillChange, diff_skills
+from jerp.skills.document import SKILL_LIMITS, Skill, parse_skill, render_skill
+from jerp.skills.draft import ParsedDraft, parse_draft
+from jerp.skills.faults import SkillFault, skill_faults
 from jerp.trajectory import Trajectory, check_trajectory
 from jerp.typing import Outcome
 
 __all__ = [
+    "SKILL_LIMITS",
     "AnchorCoverage",
     "BoundaryChange",
     "BoundaryTest",
@@ -167,6 +173,7 @@ __all__ = [
     "OpeTerms",
     "Outcome",
     "Overlap",
+    "ParsedDraft",
     "PassSurface",
     "PolicyEvaluation",
     "RankCorrelation",
@@ -177,6 +184,10 @@ __all__ = [
     "SequenceOverlap",
     "ShapeError",
     "SignTest",
+    "Skill",
+    "SkillChange",
+    "SkillError",
+    "SkillFault",
     "Statistic",
     "SurfaceMean",
     "TaskChanges",
@@ -209,6 +220,7 @@ __all__ = [
     "compensated_returns",
     "crossing_k",
     "dense_group_ids",
+    "diff_skills",
     "discounted_returns",
     "distinct_sequences",
     "doubly_robust",
@@ -243,6 +255,8 @@ __all__ = [
     "overlong_filter",
     "overlong_penalty",
     "paired_difference",
+    "parse_draft",
+    "parse_skill",
     "pass_at_k",
     "pass_at_k_float64",
     "pass_at_k_t",
@@ -260,6 +274,7 @@ __all__ = [
     "record_use",
     "refusal",
     "removal_loss",
+    "render_skill",
     "retire",
     "rule_log_prob",
     "safe_exp",
@@ -272,6 +287,7 @@ __all__ = [
     "sequence_overlap",
     "sign_test",
     "simultaneous_band",
+    "skill_faults",
     "smallest_detectable_difference",
     "standardize",
     "student_interval",

@@ -20,6 +20,7 @@ __all__ = [
     "MissingExtraError",
     "SandboxError",
     "ShapeError",
+    "SkillError",
     "StorageError",
     "StoreMissError",
     "TrajectoryError",
@@ -42,6 +43,10 @@ class InputError(JerpError, ValueError):
 
 class ShapeError(InputError, AssertionError):
     """An array has other axes, or another type, than its name promises."""
+
+
+class SkillError(InputError):
+    """A text is no skill, or has something that none may (see `jerp.skills`)."""
 
 
 class TrajectoryError(JerpError, ValueError):

@@ -10,7 +10,7 @@ import pytest
 import jerp
 from jerp import api
 
-PACKAGES = ("ops", "advantages", "objectives", "estimators", "rules")
+PACKAGES = ("ops", "advantages", "objectives", "estimators", "rules", "skills")
 # What equations are made of is for those who add some, not for those who use them.
 PARTS = {
     "jerp.advantages.similarity",

@@ -9,7 +9,15 @@ import pytest
 
 import jerp
 
-PACKAGES = ("ops", "advantages", "objectives", "estimators", "harness", "rules")
+PACKAGES = (
+    "ops",
+    "advantages",
+    "objectives",
+    "estimators",
+    "harness",
+    "rules",
+    "skills",
+)
 
 
 def modules():

@@ -30,6 +30,8 @@ LAYERS = (
 NEIGHBOURS_MAY_IMPORT = {("records", "typing"), ("records", "errors")}
 # Whether a rule is absorbed is an estimate with an interval.
 NEIGHBOURS_MAY_IMPORT |= {("rules", "estimators")}
+# Lines of a skill are as plain as rules are.
+NEIGHBOURS_MAY_IMPORT |= {("skills", "rules")}
 # The root hands out the names of jerp.api, and of deployment, at their first use.
 NEIGHBOURS_MAY_IMPORT |= {("__init__", name) for name in ("api", "models", "storage")}
 
