@@ -147,11 +147,13 @@ def constrained_log_probs(
         legal=(legal, "B A", bool),
     )
     actions = _by_row(action_tokens, legal)
-    choice, mask, alive = _walk(tokens, actions, _some(legal), end_token)
+    alive, mask, written = _walk(tokens, actions, _some(legal), end_token)
     # [B, L, A]: of several actions that go on with one token, the first stands for it.
-    scores = jnp.take_along_axis(logits, jnp.moveaxis(actions, 1, 2), axis=2)
+    words = jnp.moveaxis(actions, 1, 2)
+    choice = _representatives(words, alive, logits.shape[-1])
+    scores = jnp.take_along_axis(logits, words, axis=2)
     log_probs = masked_log_softmax(scores, choice)
-    taken = choice & (jnp.moveaxis(actions, 1, 2) == tokens[..., None])
+    taken = choice & (words == tokens[..., None])
     chosen = jnp.sum(jnp.where(taken, log_probs, 0.0), axis=-1)
     chosen = jnp.where(jnp.any(taken, axis=-1), chosen, _OFF_TRIE)
     chosen = jnp.where(mask, chosen, 0.0)
@@ -161,7 +163,7 @@ def constrained_log_probs(
         token_entropy=jnp.where(mask, categorical_entropy(log_probs), 0.0),
         token_mask=mask,
         choice=mask & (jnp.sum(choice, axis=-1) > 1),
-        action=jnp.argmax(alive, axis=-1).astype(jnp.int32),
+        action=jnp.argmax(written, axis=-1).astype(jnp.int32),
         log_prob=jnp.sum(chosen, axis=-1),
     )
 
@@ -202,20 +204,19 @@ def generate_constrained(
     """
     check_axes(position=(position, "B", int), legal=(legal, "B A", bool))
     actions = _by_row(action_tokens, legal)
-    live, first = jnp.any(legal, axis=-1), _some(legal)
+    live = jnp.any(legal, axis=-1)
 
     def step(carry: tuple, place: tuple[Array, Array]):
         cache, position, last, alive, ended = carry
         number, words = place
-        choice = _representatives(words, alive)
-        scores = jnp.take_along_axis(
-            output_logits(decoder, params, last), words, axis=1
-        )
+        logits = output_logits(decoder, params, last)
+        choice = _representatives(words, alive, logits.shape[-1])
+        scores = jnp.take_along_axis(logits, words, axis=1)
         log_probs = masked_log_softmax(scores, choice)
         drawn = jax.vmap(_draw, (0, None, 0))(keys, number, log_probs)[:, None]
         token = jnp.take_along_axis(words, drawn, axis=1)
         log_prob = jnp.take_along_axis(log_probs, drawn, axis=1)[:, 0]
-        mask = _generated(token[:, 0], words, choice, ended, end_token)
+        mask = _generated(token[:, 0], words, alive, ended, end_token)
         kept = (mask & live).astype(jnp.int32)
         rows = append(params, cache, position, token, kept, decoder=decoder)
         last = jnp.where(kept[:, None] > 0, rows.last, last)
@@ -225,21 +226,15 @@ def generate_constrained(
         numbers = jnp.where(mask, log_prob, 0.0), jnp.where(mask, entropy, 0.0)
         masks = mask, mask & (jnp.sum(choice, axis=-1) > 1)
         after = (rows.cache, rows.position, last, alive, ended)
+        # In the order of `ConstrainedTokens`.
         return after, (token[:, 0], *numbers, *masks)
 
-    start = (cache, position, last, first, jnp.zeros_like(live))
+    start = (cache, position, last, _some(legal), jnp.zeros_like(live))
     places = (jnp.arange(actions.shape[2]), jnp.moveaxis(actions, 2, 0))
     (cache, position, last, alive, _), drawn = jax.lax.scan(step, start, places)
-    tokens, log_prob, entropy, mask, chosen = (x.T for x in drawn)
-    written = ConstrainedTokens(
-        tokens=tokens,
-        token_log_prob=log_prob,
-        token_entropy=entropy,
-        token_mask=mask,
-        choice=chosen,
-        action=jnp.argmax(alive, axis=-1).astype(jnp.int32),
-        log_prob=jnp.sum(log_prob, axis=-1),
-    )
+    numbers = [x.T for x in drawn]
+    action = jnp.argmax(alive, axis=-1).astype(jnp.int32)
+    written = ConstrainedTokens(*numbers, action, jnp.sum(numbers[1], axis=-1))
     return Spoken(cache=cache, position=position, last=last, written=written)
 
 
@@ -263,37 +258,42 @@ def _some(legal: Array) -> Array:
     return legal | ~jnp.any(legal, axis=-1, keepdims=True)
 
 
-def _representatives(words: Array, alive: Array) -> Array:
-    """`[B, A]` bool: of the alive actions with one token, the first."""
-    size = words.shape[1]
-    earlier = jnp.tril(jnp.ones((size, size), bool), k=-1)[None]
-    same = (words[:, :, None] == words[:, None, :]) & alive[:, None, :] & earlier
-    return alive & ~jnp.any(same, axis=-1)
+def _representatives(words: Array, alive: Array, num_words: int) -> Array:
+    """`[..., A]` bool: of the alive actions with one token, the first."""
+    size = words.shape[-1]
+    place = jnp.broadcast_to(jnp.arange(size), words.shape)
+    if size * size <= num_words:
+        same = (words[..., :, None] == words[..., None, :]) & alive[..., None, :]
+        return alive & (jnp.argmax(same, axis=-1) == place)
+    # Of many actions there are more pairs than words.
+    rows, ranks = words.reshape(-1, size), jnp.where(alive, place, size)
+    row = jnp.arange(rows.shape[0])[:, None]
+    first = jnp.full((rows.shape[0], num_words), size)
+    first = first.at[row, rows].min(ranks.reshape(rows.shape))[row, rows]
+    return alive & (first.reshape(words.shape) == place)
 
 
 def _generated(
-    token: Array, words: Array, choice: Array, ended: Array, end_token: int
+    token: Array, words: Array, alive: Array, ended: Array, end_token: int
 ) -> Array:
     """`[B]` bool: all but an end token that had no alternative, and what is behind."""
-    only = choice & (jnp.sum(choice, axis=-1, keepdims=True) == 1)
-    forced = jnp.any(only & (words == end_token), axis=-1)
+    forced = jnp.any(alive, axis=-1) & jnp.all(~alive | (words == end_token), axis=-1)
     return ~ended & ~(forced & (token == end_token))
 
 
 def _walk(
     tokens: Array, actions: Array, legal: Array, end_token: int
 ) -> tuple[Array, Array, Array]:
-    """Choices `[B, L, A]`, mask `[B, L]`, and who has these tokens `[B, A]`."""
+    """Who agrees so far `[B, L, A]`, mask `[B, L]`, and who has all tokens `[B, A]`."""
 
     def step(carry: tuple[Array, Array], place: tuple[Array, Array]):
         alive, ended = carry
         token, words = place
-        choice = _representatives(words, alive)
-        mask = _generated(token, words, choice, ended, end_token)
-        alive = alive & (words == token[:, None])
-        return (alive, ended | (token == end_token)), (choice, mask)
+        mask = _generated(token, words, alive, ended, end_token)
+        after = alive & (words == token[:, None])
+        return (after, ended | (token == end_token)), (alive, mask)
 
     start = (legal, jnp.zeros(legal.shape[0], bool))
     places = (tokens.T, jnp.moveaxis(actions, 2, 0))
-    (alive, _), (choice, mask) = jax.lax.scan(step, start, places)
-    return jnp.moveaxis(choice, 0, 1), mask.T, alive
+    (written, _), (alive, mask) = jax.lax.scan(step, start, places)
+    return jnp.moveaxis(alive, 0, 1), mask.T, written

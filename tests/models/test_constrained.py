@@ -10,6 +10,7 @@ import pytest
 
 from jerp.errors import ShapeError
 from jerp.models.constrained import (
+    _representatives,
     constrained_log_probs,
     constrained_mask,
     generate_constrained,
@@ -84,6 +85,27 @@ def test_all_actions_equal_the_reference_and_add_to_one(end_token):
     chex.assert_trees_all_equal(
         constrained_mask(actions, actions, legal, end_token=end_token), found.token_mask
     )
+
+
+@pytest.mark.parametrize("num_words", [6, 2000], ids=["by words", "by pairs"])
+def test_the_first_of_the_actions_with_one_token_stands_for_it(num_words):
+    """By hand, by a loop, and bit for bit as all pairs say it."""
+    find = jax.jit(_representatives, static_argnums=2)
+    words = np.array([[3, 5, 3, 0, 5, 3]])
+    alive = np.array([[False, True, True, True, True, True]])
+    by_hand = [[False, True, True, True, False, False]]
+    assert find(words, alive, num_words).tolist() == by_hand
+    random = np.random.default_rng(0)
+    words = random.integers(0, 6, (40, 30)).astype(np.int32)
+    alive = random.random((40, 30)) < np.linspace(0, 1, 40)[:, None]
+    found = np.asarray(find(words, alive, num_words))
+    assert found.tolist() == [*map(reference.representatives, words, alive)]
+    np.testing.assert_array_equal(
+        found, reference.representatives_by_pairs(words, alive)
+    )
+    # Rows of rows, as those of the places of an action.
+    nested = find(words.reshape(8, 5, 30), alive.reshape(8, 5, 30), num_words)
+    np.testing.assert_array_equal(np.asarray(nested).reshape(40, 30), found)
 
 
 def test_an_end_that_is_not_allowed_is_no_padding():

@@ -24,3 +24,21 @@ def log_probs(logits, tokens, actions, end):
             out.append((math.log(p[token]), entropy, True))
         ended = ended or token == end
     return out
+
+
+def representatives(words, alive):
+    """Of the alive actions with one token, the first: a row of bools."""
+    seen, found = set(), []
+    for word, lives in zip(words, alive, strict=True):
+        found.append(bool(lives) and word not in seen)
+        if lives:
+            seen.add(word)
+    return found
+
+
+def representatives_by_pairs(words, alive):
+    """The same from all pairs at once, `[B, A]` arrays of NumPy or the like."""
+    size = words.shape[1]
+    earlier = [[other < one for other in range(size)] for one in range(size)]
+    same = (words[:, :, None] == words[:, None, :]) & alive[:, None, :]
+    return alive & ~(same & earlier).any(axis=-1)
