@@ -65,6 +65,13 @@ from jerp.estimators.power import (
 )
 from jerp.estimators.proportion import wilson_interval
 from jerp.estimators.resampling import Statistic, weighted_mean
+from jerp.estimators.sequential import (
+    SequentialVerdict,
+    paired_e_value,
+    sequential_verdict,
+    spent_alpha,
+)
+from jerp.estimators.sequential_power import PairsPlan, pairs_needed
 from jerp.estimators.significance import (
     SignTest,
     holm,
@@ -91,6 +98,7 @@ from jerp.estimators.verdict import (
     boundary_verdict,
     task_changes,
 )
+from jerp.estimators.votes import first_discordant
 from jerp.objectives.aggregate import aggregate_loss
 from jerp.objectives.awr import (
     awr_policy_loss,
@@ -143,6 +151,8 @@ from jerp.skills.difference import SkillChange, diff_skills
 from jerp.skills.document import SKILL_LIMITS, Skill, parse_skill, render_skill
 from jerp.skills.draft import ParsedDraft, parse_draft
 from jerp.skills.faults import SkillFault, skill_faults
+from jerp.skills.retention import EvidencePair, evidence_pair, retained
+from jerp.skills.reward import SkillReward, format_schedule, skill_reward
 from jerp.trajectory import Trajectory, check_trajectory
 from jerp.typing import Outcome
 
@@ -160,6 +170,7 @@ __all__ = [
     "Crossing",
     "EditCounts",
     "EditOp",
+    "EvidencePair",
     "FittedQ",
     "GigpoAdvantages",
     "GroupAdvantages",
@@ -173,6 +184,7 @@ __all__ = [
     "OpeTerms",
     "Outcome",
     "Overlap",
+    "PairsPlan",
     "ParsedDraft",
     "PassSurface",
     "PolicyEvaluation",
@@ -182,12 +194,14 @@ __all__ = [
     "RuleLogProb",
     "RulePool",
     "SequenceOverlap",
+    "SequentialVerdict",
     "ShapeError",
     "SignTest",
     "Skill",
     "SkillChange",
     "SkillError",
     "SkillFault",
+    "SkillReward",
     "Statistic",
     "SurfaceMean",
     "TaskChanges",
@@ -226,9 +240,12 @@ __all__ = [
     "doubly_robust",
     "effective_sample_size",
     "evaluate_policies",
+    "evidence_pair",
     "expected_changes",
     "explain_refusal",
+    "first_discordant",
     "fitted_q_evaluation",
+    "format_schedule",
     "gae",
     "gigpo_advantages",
     "group_deviations",
@@ -255,6 +272,8 @@ __all__ = [
     "overlong_filter",
     "overlong_penalty",
     "paired_difference",
+    "paired_e_value",
+    "pairs_needed",
     "parse_draft",
     "parse_skill",
     "pass_at_k",
@@ -275,6 +294,7 @@ __all__ = [
     "refusal",
     "removal_loss",
     "render_skill",
+    "retained",
     "retire",
     "rule_log_prob",
     "safe_exp",
@@ -285,10 +305,13 @@ __all__ = [
     "select_similar",
     "select_top",
     "sequence_overlap",
+    "sequential_verdict",
     "sign_test",
     "simultaneous_band",
     "skill_faults",
+    "skill_reward",
     "smallest_detectable_difference",
+    "spent_alpha",
     "standardize",
     "student_interval",
     "student_quantile",
