@@ -33,15 +33,16 @@ def played():
             jax.random.key(1), ENV, tasks, num_steps=12, batch_size=64, noise=0.5
         )
         params = jax.tree.map(lambda x: x[data.task_id], tasks)
-        return data, ENV.moves(data.action, data.observation, params)
+        fields: Any = data.observation
+        return data, ENV.moves(data.action, fields, params)
 
     return jax.device_get(play())
 
 
 def test_it_is_a_world():
-    env = Situated(Tools(horizon=6), RULES)
+    env = Situated(Tools(horizon=16), RULES)
     tasks: Any = tools_tasks(jax.random.key(2), 4)
-    check_environment(env, tasks, jax.random.key(3), num_steps=8)
+    check_environment(env, tasks, jax.random.key(3), num_steps=18)
 
 
 def test_a_situation_is_what_the_last_call_brought(played):
