@@ -151,8 +151,10 @@ from jerp.skills.difference import SkillChange, diff_skills
 from jerp.skills.document import SKILL_LIMITS, Skill, parse_skill, render_skill
 from jerp.skills.draft import ParsedDraft, parse_draft
 from jerp.skills.faults import SkillFault, skill_faults
+from jerp.skills.node import SkillNode
 from jerp.skills.retention import EvidencePair, evidence_pair, retained
 from jerp.skills.reward import SkillReward, format_schedule, skill_reward
+from jerp.skills.tree import SkillTree, draw_tree
 from jerp.trajectory import Trajectory, check_trajectory
 from jerp.typing import Outcome
 
@@ -201,7 +203,9 @@ __all__ = [
     "SkillChange",
     "SkillError",
     "SkillFault",
+    "SkillNode",
     "SkillReward",
+    "SkillTree",
     "Statistic",
     "SurfaceMean",
     "TaskChanges",
@@ -238,6 +242,7 @@ __all__ = [
     "discounted_returns",
     "distinct_sequences",
     "doubly_robust",
+    "draw_tree",
     "effective_sample_size",
     "evaluate_policies",
     "evidence_pair",

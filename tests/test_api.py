@@ -33,6 +33,7 @@ PARTS = {
     "jerp.rules.operations",
     "jerp.rules.instructions",
     "jerp.rules.text",
+    "jerp.skills.node",
 }
 CHECKS = {"budgets", "check_counts", "check_grid"}
 

@@ -83,8 +83,8 @@ def evidence_pair(outcome: ArrayLike) -> EvidencePair:
     Raises:
       InputError, ShapeError: see `retained`.
 
-    Reference: Peng et al., "WER", arXiv:2608.17587, assembly: n is 2 there, and there is
-      no choice.
+    Reference: Peng et al., "WER", arXiv:2608.17587, assembly: of two runs, where
+      there is no choice.
 
     Example:
       >>> pair = evidence_pair(jnp.array([[4, 0, 1], [1, 1, 1]]))
