@@ -97,7 +97,7 @@ def test_more_is_asked_of_small_gains_small_levels_and_much_power():
 
 def test_simulated_tests_find_what_was_planned():
     """The verdict after each pair, until it is none: power, cost, and no lost find."""
-    studies, level = 2000, 0.2
+    studies, level = 1000, 0.2
     alpha = float(spent_alpha(2, alpha=level))
     plan = pairs_needed(0.3, 0.1, alpha=alpha, power=0.7)
     assert plan.pairs is not None
