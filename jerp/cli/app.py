@@ -28,6 +28,7 @@ from jerp.cli.run import (
     RunPassSurface,
     run_commands,
 )
+from jerp.cli.skills import SkillsDiff, SkillsExport, SkillsShow, SkillsTree
 from jerp.cli.store import StoreVerify
 from jerp.cli.train import TrainHarness
 from jerp.cli.trajectories import TrajectoriesCheck, TrajectoriesShow
@@ -132,6 +133,15 @@ def _app(words: Sequence[str]) -> SubcommandApp:
                 "diff": RulesDiff,
                 "import": RulesImport,
                 "export": RulesExport,
+            },
+        ),
+        "skills": (
+            "Skills in words.",
+            {
+                "show": SkillsShow,
+                "diff": SkillsDiff,
+                "tree": SkillsTree,
+                "export": SkillsExport,
             },
         ),
         "models": ("Weights of executors.", {"pull": ModelsPull, "list": ModelsList}),

@@ -36,8 +36,9 @@ WORKFLOW, NOTES = "## Workflow", "## Notes"
 _OPENERS = "\"'`({“‘«"
 _ITEM = re.compile(r"\d+[.)](\s|$)")
 _BRACKETED = (
-    *("INST", "SYS", "SYSTEM_PROMPT", "MODEL_SETTINGS", "THINK", "IMG", "TOOL_CALLS"),
+    *("INST", "SYS", "SYSTEM_PROMPT", "MODEL_SETTINGS", "THINK", "TOOL_CALLS"),
     *("TOOL_RESULTS", "TOOL_CONTENT", "AVAILABLE_TOOLS", "ARGS", "CALL_ID", "MASK"),
+    *("IMG", "IMG_BREAK", "IMG_END", "AUDIO", "BEGIN_AUDIO"),
     *("gMASK", "sMASK", "PREFIX", "MIDDLE", "SUFFIX", "PAD", "UNK", "CLS", "SEP"),
 )
 # Tags, delimiters and most control tokens begin with "<"; a comparison has a blank.

@@ -1,7 +1,7 @@
-"""Files of skills, and the folder of a run that keeps a skill for each domain.
+"""Files of skills, and the folder of a run that writes some.
 
-A run has `skills/DOMAIN.md` for each domain that it wrote a skill for; its tree of
-revisions is another file (`jerp.storage.skill_tree`).
+A run has `skills/DOMAIN.md` for each domain that it wrote a skill for, and all of its
+drafts in `tree.jsonl` (`jerp.storage.skill_tree`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 
 from jerp.errors import InputError, StorageError, UnknownNameError
+from jerp.skills.tree import SkillTree
 from jerp.storage.atomic import read_bytes, write_bytes
 from jerp.storage.skill_document import (
     SkillDocument,
@@ -17,10 +18,11 @@ from jerp.storage.skill_document import (
     skill_from_text,
     skill_to_text,
 )
+from jerp.storage.skill_tree import read_tree
 
-__all__ = ["find_skills", "read_skill", "skill_path", "write_skill"]
+__all__ = ["find_skills", "find_tree", "read_skill", "skill_path", "write_skill"]
 
-SKILLS = "skills"
+SKILLS, TREE = "skills", "tree.jsonl"
 
 MAX_BYTES = 1 << 20
 """Of a file that is read: more than any skill has."""
@@ -111,22 +113,41 @@ def find_skills(
     return found if domain is None else {domain: found[domain]}
 
 
+def find_tree(path: Path | str) -> SkillTree:
+    """The tree of revisions of a run.
+
+    Args:
+      path: a folder with `tree.jsonl`, or that file.
+
+    Raises:
+      StorageError: there is none, and folders below that have one are named; or it is
+        damaged, see `read_tree`.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise StorageError(f"{path}: there is no such file or folder; check the path")
+    if path.is_dir() and not (path / TREE).exists():
+        raise StorageError(_missing(path, TREE, TREE))
+    return read_tree(path / TREE if path.is_dir() else path)
+
+
 def _files(folder: Path) -> list[Path]:
     files = sorted((folder / SKILLS).glob("*.md"))
-    if files:
-        return files
-    below = sorted({file.parent.parent for file in folder.rglob(f"{SKILLS}/*.md")})
+    if not files:
+        raise StorageError(_missing(folder, f"{SKILLS}/DOMAIN.md", f"{SKILLS}/*.md"))
+    return files
+
+
+def _missing(folder: Path, name: str, pattern: str) -> str:
+    """What a folder lacks, and which folders below have it."""
+    depth = pattern.count("/")
+    below = sorted({file.parents[depth] for file in folder.rglob(pattern)})
+    expected = f"{folder}: expected a folder with {name}, of a run that writes skills"
     if not below:
-        raise StorageError(
-            f"{folder}: expected a folder with {SKILLS}/DOMAIN.md, of a run that "
-            "writes skills, found none here or below; check the path"
-        )
+        return f"{expected}, found none here or below; check the path"
     names = ", ".join(map(str, below[:5]))
     more = f" and {len(below) - 5} more" if len(below) > 5 else ""
-    raise StorageError(
-        f"{folder}: expected a folder with {SKILLS}/DOMAIN.md; name one of "
-        f"{names}{more}"
-    )
+    return f"{expected}; name one of {names}{more}"
 
 
 def _of_run(file: Path) -> SkillDocument:

@@ -171,7 +171,7 @@ def test_help_answers_without_importing_jax():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
-    names = "run train trajectories rules models store ope passkt view version"
+    names = "run train trajectories rules skills models store ope passkt view version"
     for name in names.split():
         assert f" {name} " in done.stdout
 
