@@ -156,21 +156,28 @@ def test_another_format_is_refused(path, head, message):
     assert path.read_text() == head + "\n"
 
 
+HOLDER = (
+    "import fcntl, sys\n"
+    "file = open(sys.argv[1], 'ab')\n"
+    "fcntl.flock(file, fcntl.LOCK_EX)\n"
+    "print(flush=True)\n"
+    "sys.stdin.read()\n"
+)
+
+
 def test_one_writer_at_a_time_and_any_reader(path):
     written(path)
-    program = (
-        "import sys\n"
-        "from jerp.storage.skill_tree import SkillTreeFile, read_tree\n"
-        "print(len(read_tree(sys.argv[1])))\n"
-        "SkillTreeFile(sys.argv[1])\n"
-    )
     with SkillTreeFile(path):
         with pytest.raises(StorageError, match="someone else writes to it; wait"):
             SkillTreeFile(path)
-        other = subprocess.run(
-            [sys.executable, "-c", program, str(path)], capture_output=True, text=True
-        )
-    assert other.stdout == "3\n" and "someone else writes to it" in other.stderr
+        assert read_tree(path).nodes == NODES
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", HOLDER, path], **pipes) as other:
+        assert other.stdout.readline()
+        with pytest.raises(StorageError, match="someone else writes to it; wait"):
+            SkillTreeFile(path)
+        assert read_tree(path).nodes == NODES
+        other.stdin.close()
     SkillTreeFile(path).close()
 
 
