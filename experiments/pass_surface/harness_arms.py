@@ -98,12 +98,9 @@ def _of_domain(
             seed=config.seed,
             progress=progress,
         )
-        scripted = {
-            arm.name: arm
-            for arm in scripted_arms(
-                BASE_SEQUENCES[name], config.seeds, epsilon=sizes.epsilon
-            )
-        }
+        sequence, epsilon = BASE_SEQUENCES[name], sizes.epsilon
+        made = scripted_arms(sequence, config.seeds, epsilon=epsilon)
+        scripted = {arm.name: arm for arm in made}
         learns_from = training_plan(tasks, train, sizes)
         behaviour = scripted["perturbed"].policy_fn
         buffer = run.episodes("buffer", behaviour, [()], learns_from)

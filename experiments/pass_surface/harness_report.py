@@ -74,9 +74,9 @@ def _opening(results: Mapping[str, Any]) -> str:
 
 
 def _rests_on(results: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    tasks = {part["name"]: part["num_kept"] for part in document["parts"]}
+    tasks = [part["num_distinct"] for part in document["parts"]]
     return (
-        f"{sum(tasks.values()) // results['seeds']} held-out tasks in {len(tasks)} "
+        f"{sum(tasks)} held-out tasks in {len(tasks)} "
         f"domains x {results['seeds']} training seeds x {document['ks'][-1]} samples; "
         "differences on the same tasks, with simultaneous bands; tasks are resampled, "
         "with all their seeds. + : -, tasks that more seeds gain than lose, and the "

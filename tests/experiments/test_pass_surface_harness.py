@@ -19,6 +19,7 @@ from jerp.errors import ConfigError, StorageError, UnknownNameError
 from jerp.runs.pass_surface.analysis import analyse
 from jerp.runs.pass_surface.inputs import read_inputs
 from jerp.runs.pass_surface.settings import PassktSettings
+from jerp.runs.pass_surface.tables import caption, counted_tasks
 
 
 def quiet():
@@ -102,6 +103,20 @@ def test_tables_have_a_cell_a_column_and_fit_a_terminal(study):
         assert [*steps] == sorted(steps), "what is cut later is solved no less often"
     lines = text[text.index("domain") : text.index("note:")].splitlines()
     assert max(len(line.rstrip()) for line in lines) <= 80
+
+
+def test_a_task_is_counted_once_for_all_its_seeds(study):
+    """5 tasks in each of 2 domains, under 2 training seeds."""
+    config, results, _ = study
+    for document in results["variants"].values():
+        for part in document["parts"]:
+            assert (part["num_kept"], part["num_distinct"]) == (10, 5)
+            said = caption(document, part)
+            assert said.startswith(
+                "5 tasks under 2 training seeds (10 of 10 pairs) x 2"
+            )
+            assert counted_tasks(part) == "5 tasks (10 with their training seeds)"
+    assert "10 held-out tasks in 2 domains" in (config.folder / "report.md").read_text()
 
 
 def test_curves_are_those_of_the_outcome_files(study, arms):

@@ -26,7 +26,7 @@ from jerp.runs.pass_surface.one_agent import (
     note_bounds,
 )
 from jerp.runs.pass_surface.settings import PassktSettings, command
-from jerp.runs.pass_surface.verdicts import add_verdicts, part_key
+from jerp.runs.pass_surface.verdicts import add_verdicts, num_distinct, part_key
 
 __all__ = ["FORMAT", "VERSION", "analyse"]
 
@@ -57,18 +57,7 @@ def analyse(settings: PassktSettings, inputs: Inputs) -> dict[str, Any]:
         "jerp": jerp.__version__,
         "command": command(settings),
         "files": settings.file_names,
-        "settings": {
-            "by": settings.by,
-            "replicates": settings.replicates,
-            "protocol": inputs.protocol,
-            "announced": _ANNOUNCED[settings.announced],
-            "unit": settings.unit,
-            "min_coverage": settings.min_coverage,
-            "level": settings.level,
-            "resamples": settings.resamples,
-            "seed": settings.seed,
-            "tolerance": TOLERANCE,
-        },
+        "settings": _recorded(settings, inputs),
         "ks": list(inputs.ks),
         "horizons": list(inputs.horizons),
         "notes": notes,
@@ -77,16 +66,35 @@ def analyse(settings: PassktSettings, inputs: Inputs) -> dict[str, Any]:
         if inputs.replicate is None
         else [*map(str, inputs.replicate)],
         "agents": [
-            {
-                "label": agent.label,
-                "tasks_alone": list(agent.alone),
-                "num_samples": plain_lists(surface.num_samples),
-                "num_correct": plain_lists(surface.num_correct),
-                "num_infrastructure": plain_lists(surface.num_infrastructure),
-            }
+            _counts(agent, surface)
             for agent, surface in zip(inputs.agents, surfaces, strict=True)
         ],
         "parts": parts,
+    }
+
+
+def _recorded(settings: PassktSettings, inputs: Inputs) -> dict[str, Any]:
+    return {
+        "by": settings.by,
+        "replicates": settings.replicates,
+        "protocol": inputs.protocol,
+        "announced": _ANNOUNCED[settings.announced],
+        "unit": settings.unit,
+        "min_coverage": settings.min_coverage,
+        "level": settings.level,
+        "resamples": settings.resamples,
+        "seed": settings.seed,
+        "tolerance": TOLERANCE,
+    }
+
+
+def _counts(agent: Agent, surface: PassSurface) -> dict[str, Any]:
+    return {
+        "label": agent.label,
+        "tasks_alone": list(agent.alone),
+        "num_samples": plain_lists(surface.num_samples),
+        "num_correct": plain_lists(surface.num_correct),
+        "num_infrastructure": plain_lists(surface.num_infrastructure),
     }
 
 
@@ -129,6 +137,7 @@ def _part(
         "name": name,
         "num_tasks": int(members.sum()),
         "num_kept": int(kept.sum()),
+        "num_distinct": num_distinct(inputs, kept),
         "tasks": np.flatnonzero(kept).tolist(),
         "agents": agents,
         "comparisons": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -52,21 +52,9 @@ def comparison(
     )
     rows = _boundary(inputs, pair, kept)
     for j, row in enumerate(rows):
-        row["crossing_k"] = None
-        if len(inputs.ks) > 1:
-            found = crossing_k(
-                jax.random.fold_in(key, 1 + j),
-                first[:, :, j],
-                second[:, :, j],
-                inputs.ks,
-                **resampling,
-            )
-            row["crossing_k"] = {
-                **band_lists(found.k),
-                "share": plain_lists(found.share),
-                "direction": plain_lists(found.direction),
-                "count": plain_lists(found.count),
-            }
+        stream = jax.random.fold_in(key, 1 + j)
+        ends = (first[:, :, j], second[:, :, j])
+        row["crossing_k"] = _crossing(stream, ends, inputs.ks, resampling)
     return {
         "first": pair[0],
         "second": pair[1],
@@ -74,6 +62,24 @@ def comparison(
         "second_label": labels[1],
         "difference": band_lists(difference),
         "boundary": rows,
+    }
+
+
+def _crossing(
+    key: Key,
+    pair: tuple[np.ndarray, np.ndarray],
+    ks: Sequence[int],
+    resampling: Mapping[str, Any],
+) -> dict[str, Any] | None:
+    """Where the two curves over k cross; None of a single k."""
+    if len(ks) < 2:
+        return None
+    found = crossing_k(key, *pair, ks, **resampling)
+    return {
+        **band_lists(found.k),
+        "share": plain_lists(found.share),
+        "direction": plain_lists(found.direction),
+        "count": plain_lists(found.count),
     }
 
 

@@ -13,6 +13,7 @@ from jerp.runs.cells import number
 from jerp.runs.pass_surface.figures import figure_kinds, figure_name
 from jerp.runs.pass_surface.figures_questions import KINDS, question_cells
 from jerp.runs.pass_surface.settings import number_text
+from jerp.runs.pass_surface.tables import counted_tasks
 
 __all__ = ["FIGURE_GUIDE", "alternative", "escaped", "figure_lines"]
 
@@ -43,7 +44,7 @@ def escaped(text: str) -> str:
 
 def alternative(results: Mapping[str, Any], part: Mapping[str, Any], kind: str) -> str:
     """What a figure of a part shows, and its values at the largest k and T."""
-    about = f"{part['num_kept']} tasks"
+    about = counted_tasks(part)
     if part["name"] is not None:
         about += f", {results['settings']['by']} = {part['name']}"
     words = {

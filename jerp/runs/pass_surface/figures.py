@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jerp.runs.pass_surface.agents import counted
 from jerp.runs.pass_surface.figure_style import drawable, save_figure
 from jerp.runs.pass_surface.figures_curves import draw_curves, draw_difference
 from jerp.runs.pass_surface.figures_maps import draw_heatmaps
 from jerp.runs.pass_surface.figures_questions import draw_questions
 from jerp.runs.pass_surface.settings import number_text
+from jerp.runs.pass_surface.tables import counted_tasks
 
 __all__ = ["figure_kinds", "figure_name", "write_figures"]
 
@@ -56,7 +56,7 @@ def figure_name(results: Mapping[str, Any], part: Mapping[str, Any], kind: str) 
 
 def _title(results: Mapping[str, Any], part: Mapping[str, Any], kind: str) -> str:
     settings = results["settings"]
-    about = counted(part["num_kept"], "task")
+    about = counted_tasks(part)
     if part["name"] is not None:
         about += f", {settings['by']} = {part['name']}"
     level = f"{number_text(100 * settings['level'])}%"

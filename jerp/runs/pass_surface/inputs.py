@@ -86,30 +86,11 @@ def read_inputs(settings: PassktSettings) -> Inputs:
         tables = rows.tables
     protocol = _protocol(settings, tables)
     tasks = _joined_tasks(tables)
-    notes = [
-        f"{label}: {note}"
-        for label, table in zip(_labels(settings), tables, strict=True)
-        for note in table.notes
-    ]
-    if notes and settings.announced == "unknown":
-        notes.append(
-            "no log says whether the agent was told its budget; --announced yes or no "
-            "records it"
-        )
     agents = tuple(
         Agent(label, align(table, tasks), _alone(table, tasks))
         for label, table in zip(_labels(settings), tables, strict=True)
     )
-    notes += [
-        f"{counted(len(agent.alone), 'task')} of {agent.label} left out, not in the "
-        f"other file: {listed(agent.alone)}"
-        for agent in agents
-        if agent.alone
-    ]
-    if any(agent.alone for agent in agents):
-        notes.append(
-            f"all numbers are of the {counted(len(tasks), 'task')} that both files have"
-        )
+    notes = _log_notes(settings, tables) + _alone_notes(agents, tasks)
     if protocol == "rerun":
         horizons = rerun_horizons(settings, agents, notes)
         agents = tuple(at_horizons(agent, horizons) for agent in agents)
@@ -127,6 +108,36 @@ def read_inputs(settings: PassktSettings) -> Inputs:
         replicate=None if rows is None else rows.seeds(tasks),
         cluster=None if rows is None else rows.clusters(tasks),
     )
+
+
+def _log_notes(settings: PassktSettings, tables: Sequence[OutcomeTable]) -> list[str]:
+    """What the readers of logs have to say."""
+    notes = [
+        f"{label}: {note}"
+        for label, table in zip(_labels(settings), tables, strict=True)
+        for note in table.notes
+    ]
+    if notes and settings.announced == "unknown":
+        notes.append(
+            "no log says whether the agent was told its budget; --announced yes or no "
+            "records it"
+        )
+    return notes
+
+
+def _alone_notes(agents: Sequence[Agent], tasks: Sequence[str]) -> list[str]:
+    """Which tasks only one of the files has."""
+    notes = [
+        f"{counted(len(agent.alone), 'task')} of {agent.label} left out, not in the "
+        f"other file: {listed(agent.alone)}"
+        for agent in agents
+        if agent.alone
+    ]
+    if notes:
+        notes.append(
+            f"all numbers are of the {counted(len(tasks), 'task')} that both files have"
+        )
+    return notes
 
 
 def _check_announced(settings: PassktSettings) -> None:

@@ -7,9 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jerp.runs.cells import interval, number
+from jerp.runs.pass_surface.agents import counted
 from jerp.runs.pass_surface.settings import number_text
 
-__all__ = ["UNDEFINED", "Table", "caption", "p_value", "tables"]
+__all__ = [
+    "UNDEFINED",
+    "Table",
+    "caption",
+    "counted_tasks",
+    "p_value",
+    "surface_table",
+    "tables",
+]
 
 UNDEFINED = "-"
 
@@ -28,8 +37,7 @@ def caption(results: Mapping[str, Any], part: Mapping[str, Any]) -> str:
     samples = " and ".join(dict.fromkeys(_samples(agent) for agent in part["agents"]))
     told = {True: "announced", False: "not announced", None: "announced: unknown"}
     return (
-        f"{part['num_kept']} of {part['num_tasks']} tasks{_seeds(results, part)} x "
-        f"{samples} samples; "
+        f"{_tasks(results, part)} x {samples} samples; "
         f"protocol {settings['protocol']}, T in {settings['unit']}, "
         f"{told[settings['announced']]}; tasks with a coverage of at least "
         f"{number_text(settings['min_coverage'])} at every T; "
@@ -38,12 +46,25 @@ def caption(results: Mapping[str, Any], part: Mapping[str, Any]) -> str:
     )
 
 
-def _seeds(results: Mapping[str, Any], part: Mapping[str, Any]) -> str:
-    """A task counts once for each training seed that it has runs of."""
+def _tasks(results: Mapping[str, Any], part: Mapping[str, Any]) -> str:
+    """How many count; a task has a row for each training seed that it has runs of."""
+    kept, every = part["num_kept"], part["num_tasks"]
     if results["replicate"] is None:
-        return ""
-    number = len({results["replicate"][task] for task in part["tasks"]})
-    return f" by training seed ({number})"
+        return f"{kept} of {every} tasks"
+    seeds = len({results["replicate"][task] for task in part["tasks"]})
+    if part["num_distinct"] == kept:
+        return f"{kept} of {every} tasks by training seed ({seeds})"
+    return (
+        f"{part['num_distinct']} tasks under {seeds} training seeds ({kept} of {every} "
+        "pairs)"
+    )
+
+
+def counted_tasks(part: Mapping[str, Any]) -> str:
+    """How many tasks count: each once, and how often with its seeds if that is more."""
+    kept, distinct = part["num_kept"], part["num_distinct"]
+    more = "" if distinct == kept else f" ({kept} with their training seeds)"
+    return f"{counted(distinct, 'task')}{more}"
 
 
 def _samples(agent: Mapping[str, Any]) -> str:
@@ -54,14 +75,14 @@ def _samples(agent: Mapping[str, Any]) -> str:
 def tables(results: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[Table]:
     """All tables of a part, in the order of reading."""
     for agent in part["agents"]:
-        yield _surface(f"Pass@(k, T), {agent['label']}", results, agent["surface"])
+        yield surface_table(f"Pass@(k, T), {agent['label']}", results, agent["surface"])
         yield _basis(results, agent)
         if agent["marginal_k"]["ks"]:
             yield _marginal_k(results, agent)
         yield _marginal_horizon(results, agent)
     for comparison in part["comparisons"]:
         first, second = comparison["first_label"], comparison["second_label"]
-        yield _surface(
+        yield surface_table(
             f"Difference, {second} - {first}, paired by task",
             results,
             comparison["difference"],
@@ -70,13 +91,14 @@ def tables(results: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[Tabl
         yield _capability(comparison, first, second)
 
 
-def _surface(
+def surface_table(
     title: str,
     results: Mapping[str, Any],
     band: Mapping[str, Any],
     *,
     sign: bool = False,
 ) -> Table:
+    """A row a k and a column a T: values with their limits."""
     rows = [
         (str(k), *(_cell(band, i, j, sign=sign) for j in _columns(results)))
         for i, k in enumerate(results["ks"])

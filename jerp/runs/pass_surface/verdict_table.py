@@ -20,7 +20,10 @@ VERDICT_NOTE = (
     f"over the parts of a pair, not over pairs, to be under {number_text(ALPHA)}. "
     "Seeds, gain - loss on average between training seeds. Pass@1, difference of "
     "Pass@(1, T) on tasks that both solve, of these trainings alone. Intervals at "
-    f"{number_text(100 * SEED_LEVEL)}%. Not enough samples does not mean unmoved."
+    f"{number_text(100 * SEED_LEVEL)}%. Not enough samples does not mean unmoved; how "
+    "many questions would do takes the observed rates for true and seeds to differ by "
+    "their questions alone: where trainings differ as well, it takes more, or more "
+    "seeds."
 )
 """What the columns of the table are."""
 

@@ -34,7 +34,7 @@ from jerp.runs.pass_surface.shared_runs import rows_to_test
 from jerp.runs.pass_surface.verdict_words import NAMES, verdict_words
 from jerp.typing import Key
 
-__all__ = ["add_verdicts", "part_key"]
+__all__ = ["add_verdicts", "num_distinct", "part_key"]
 
 LEAST_JOINT = 10
 """Tasks that both solve; of fewer an interval from resamples is above 0 too easily: of
@@ -85,12 +85,7 @@ def _observed(
     kept: np.ndarray,
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """What one part shows, and the differences of its seeds."""
-    solved, solved_by_second = (
-        inputs.agents[number].solved(inputs.ks[-1], inputs.horizons, inputs.protocol)[
-            :, -1
-        ]
-        for number in pair
-    )
+    solved, solved_by_second = (_solved_at_last(inputs, number) for number in pair)
     gain, loss = kept & solved_by_second & ~solved, kept & solved & ~solved_by_second
     tested, shared = rows_to_test(inputs, pair, kept)
     changes = _changes(gain, loss, cluster=inputs.cluster, mask=tested)
@@ -98,7 +93,7 @@ def _observed(
     found = {
         "k": inputs.ks[-1],
         "horizon": inputs.horizons[-1],
-        "num_tasks": _num_tasks(inputs, kept),
+        "num_tasks": num_distinct(inputs, kept),
         "gains": int(changes.gains),
         "losses": int(changes.losses),
         "shared_runs": shared,
@@ -119,7 +114,14 @@ def _observed(
     }
 
 
-def _num_tasks(inputs: Inputs, which: np.ndarray) -> int:
+def _solved_at_last(inputs: Inputs, number: int) -> np.ndarray:
+    """`[N]` bool, at the largest k and T."""
+    agent = inputs.agents[number]
+    return agent.solved(inputs.ks[-1], inputs.horizons, inputs.protocol)[:, -1]
+
+
+def num_distinct(inputs: Inputs, which: np.ndarray) -> int:
+    """Tasks that have a row in `which` `[N]`, each once for all its seeds."""
     rows = np.arange(len(which)) if inputs.cluster is None else inputs.cluster
     return len(np.unique(rows[which]))
 
@@ -145,7 +147,7 @@ def _efficiency(
         num_resamples=settings.resamples,
         level=SEED_LEVEL,
     )
-    return {"num_tasks": _num_tasks(inputs, jointly), **band_lists(found)}
+    return {"num_tasks": num_distinct(inputs, jointly), **band_lists(found)}
 
 
 def _seeds(inputs: Inputs, kept: np.ndarray) -> tuple[list[str], list[np.ndarray]]:

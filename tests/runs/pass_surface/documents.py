@@ -85,6 +85,7 @@ def document(
                 "name": name,
                 "num_tasks": len(tasks) + gone,
                 "num_kept": len(tasks),
+                "num_distinct": len(tasks),
                 "tasks": tasks,
                 "agents": numbers,
                 "comparisons": comparisons,
