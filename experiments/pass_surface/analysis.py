@@ -24,9 +24,10 @@ from experiments.pass_surface.costs import Runs, TrainingTokens, arm_costs
 from experiments.pass_surface.figures import CUT, LEAD
 from experiments.pass_surface.forgetting import forgetting_numbers
 from experiments.pass_surface.jobs import ELSEWHERE, MECHANISM, WORLD
+from experiments.pass_surface.luck import luck_numbers
 from experiments.pass_surface.mechanism import NUM_SEARCHES, SEARCHED
 from experiments.pass_surface.mechanism_analysis import arm_numbers
-from experiments.pass_surface.surfaces import Evaluation, surfaces
+from experiments.pass_surface.surfaces import EVIDENCE, Evaluation, surfaces
 from jerp.estimators.passk import pass_at_k
 from jerp.typing import Key, Outcome
 
@@ -72,6 +73,7 @@ def analyse(
         "base_standing": base_standing(evaluations["base"]),
         "variants": variants,
         "verdicts": verdict_rows(variants),
+        "luck": luck_numbers(config.sizes.ks, evaluations),
         "mechanism": _mechanism(keys[0], config, evaluations),
         "cost": _cost(keys[1], config, evaluations),
         "forgetting": forgetting_numbers(keys[2], _elsewhere(config)),
@@ -124,16 +126,18 @@ def base_standing(found: Sequence[Evaluation]) -> dict[str, Any]:
 def verdict_rows(variants: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row a variant, category and comparison, the leading variant first."""
     order = sorted(variants, key=lambda variant: variant != LEAD)
+    # At the largest T nothing is cut; with evidence runs are read a second time.
+    same = {CUT: LEAD} | {beside: plain for plain, beside in EVIDENCE.items()}
     return [
         {
             "variant": variant,
+            "with_evidence": variant in EVIDENCE.values(),
             "category": part["name"],
             "first": comparison["first_label"],
             "second": comparison["second_label"],
             "crossing_k": comparison["boundary"][-1]["crossing_k"],
             "verdict": comparison["verdict"],
-            # At the largest T nothing is cut: no verdict of its own.
-            "same_runs_as": LEAD if variant == CUT else None,
+            "same_runs_as": same.get(variant),
         }
         for variant in order
         for part in variants[variant]["parts"]

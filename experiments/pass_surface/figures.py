@@ -21,6 +21,7 @@ from experiments.pass_surface.study_panels import (
     draw_forgetting,
     searched_parts,
 )
+from experiments.pass_surface.surfaces import EVIDENCE
 from experiments.pass_surface.verdict_figure import (
     draw_verdicts,
     verdict_figure_words,
@@ -42,6 +43,8 @@ VARIANTS = {
     "rerun-hidden": "runs made for each T, budget hidden",
     "rerun-announced": "runs made for each T, budget announced",
     "nested": "the longest runs, hidden budget, cut at T",
+    "rerun-hidden-evidence": "runs made for each T, budget hidden, with evidence",
+    "rerun-announced-evidence": "runs made for each T, budget announced, with evidence",
 }
 
 FOLDER = "figures"
@@ -94,13 +97,8 @@ def _studies(results: Results) -> dict[str, _Study]:
             lambda: verdict_figure_words(lead),
         )
     }
-    if len(variants) > 1 and searched_parts(lead):
-        found["budgets"] = (
-            "Pass@(k, T) by how T was varied, "
-            f"{100 * lead['settings']['level']:g}% simultaneous bands",
-            lambda: draw_budgets(variants, VARIANTS),
-            lambda: _budget_words(variants),
-        )
+    if searched_parts(lead):
+        found |= _over_budgets(variants)
     if mechanism := results.get("mechanism"):
         found["mechanism"] = (
             "How the arms solve what they solve, 95% intervals over questions",
@@ -122,7 +120,26 @@ def _studies(results: Results) -> dict[str, _Study]:
     return found
 
 
-def _budget_words(variants: Mapping[str, Any]) -> str:
+def _over_budgets(variants: Mapping[str, Any]) -> dict[str, _Study]:
+    """By how T was varied, and by what counts as solved."""
+    bands = f"{100 * variants[LEAD]['settings']['level']:g}% simultaneous bands"
+    plain = {v: x for v, x in variants.items() if v not in EVIDENCE.values()}
+    read = {v: variants[v] for v in (LEAD, EVIDENCE[LEAD])}
+    return {
+        "budgets": (
+            f"Pass@(k, T) by how T was varied, {bands}",
+            lambda: draw_budgets(plain, VARIANTS),
+            lambda: f"Lines over T by how T was varied. {_end_words(plain)}",
+        ),
+        "evidence": (
+            f"Pass@(k, T) of all right answers and of those with evidence, {bands}",
+            lambda: draw_budgets(read, VARIANTS),
+            lambda: f"Lines over T, plain and with evidence. {_end_words(read)}",
+        ),
+    }
+
+
+def _end_words(variants: Mapping[str, Any]) -> str:
     """What the largest k and T have by variant."""
     said = []
     for variant, document in variants.items():
@@ -134,10 +151,7 @@ def _budget_words(variants: Mapping[str, Any]) -> str:
         ]
         said.append(f"{VARIANTS[variant]}: {', '.join(values)}")
     k = variants[LEAD]["ks"][-1]
-    return (
-        f"Lines over T by how T was varied. At k = {k} and the largest T, "
-        f"{'; '.join(said)}."
-    )
+    return f"At k = {k} and the largest T, {'; '.join(said)}."
 
 
 def _cost_words(cost: Mapping[str, Any]) -> str:

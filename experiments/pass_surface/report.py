@@ -13,26 +13,31 @@ from experiments.pass_surface.config import ARMS
 from experiments.pass_surface.control import CONTROL, control_lines
 from experiments.pass_surface.costs import COST_NOTES, cost_tables
 from experiments.pass_surface.figures import (
-    CUT,
     LEAD,
     VARIANTS,
     study_lines,
     variant_lines,
 )
 from experiments.pass_surface.forgetting import forgetting_table
+from experiments.pass_surface.luck import luck_sentence, luck_table
 from experiments.pass_surface.mechanism_analysis import (
     mechanism_notes,
     mechanism_tables,
+)
+from experiments.pass_surface.surfaces import EVIDENCE
+from experiments.pass_surface.verdict_report import (
+    BESIDE,
+    end_table,
+    evidence_tables,
+    how_many,
+    rule_tables,
+    sentences,
 )
 from jerp.runs.cells import markdown_table, number
 from jerp.runs.pass_surface.figure_words import FIGURE_GUIDE
 from jerp.runs.pass_surface.report import READING_GUIDE
 from jerp.runs.pass_surface.tables import Table, caption, tables
-from jerp.runs.pass_surface.verdict_table import (
-    VERDICT_NOTE,
-    verdict_sentences,
-    verdict_table,
-)
+from jerp.runs.pass_surface.verdict_table import VERDICT_NOTE
 
 __all__ = ["SMOKE", "STAND_IN", "document", "standing_table", "terminal"]
 
@@ -58,6 +63,12 @@ CONDITIONAL = (
     "the intervals between seeds, which the verdicts ask for, are between trainings."
 )
 
+FORMS = (
+    "test questions are of forms that no training has; there are only 38 such forms of "
+    "C, so that with more questions forms repeat, each time with other names and other "
+    "paragraphs"
+)
+
 Results = Mapping[str, Any]
 
 
@@ -65,10 +76,10 @@ def terminal(results: Results) -> RenderableType:
     """Where the base stands, and the verdicts that the leading variant gives."""
     parts: list[RenderableType] = [Text(SMOKE)] if results["smoke"] else []
     parts += [Text(_title(results)), Text()]
-    for table in (standing_table(results), _verdict_table(results, LEAD)):
+    for table in (standing_table(results), end_table(results, LEAD)):
         parts += [Text(table.title, "bold"), _rich(table), Text()]
-    sentences = verdict_sentences(results["variants"][LEAD])
-    parts += [Text(line) for line in sentences if f"against {ARMS['base']}" in line]
+    against_base = f"against {ARMS['base']}"
+    parts += [Text(line) for line in sentences(results) if against_base in line]
     parts += [Text(line) for line in control_lines(results["variants"][LEAD])]
     parts += [Text(f"note: {note}") for note in _notes(results)]
     return Group(*parts, Text(f"{STAND_IN}."))
@@ -109,48 +120,6 @@ def _title(results: Results) -> str:
     )
 
 
-def _verdict_table(results: Results, variant: str) -> Table:
-    """Pass at one sample and at the largest k, before and after, and what it says."""
-    variants = results["variants"][variant]
-    k = variants["ks"][-1]
-    points = {
-        (part["name"], agent["label"]): agent["surface"]["point"]
-        for part in variants["parts"]
-        for agent in part["agents"]
-    }
-    rows = []
-    for row in results["verdicts"]:
-        if row["variant"] == variant:
-            pair = [points[row["category"], row[end]] for end in ("first", "second")]
-            rows.append(
-                (
-                    row["category"],
-                    f"{row['second']} / {row['first']}",
-                    *(" ".join(number(p[i][-1], 2) for p in pair) for i in (0, -1)),
-                    f"{row['verdict']['gains']}:{row['verdict']['losses']}",
-                    row["verdict"]["verdict"],
-                )
-            )
-    same = "" if variant != CUT else f"; the same runs and verdicts as {LEAD}"
-    return Table(
-        f"Verdicts at the largest k and T ({VARIANTS[variant]}{same})",
-        ("", "", "Pass@1", f"Pass@{k}", "+ : -", "verdict"),
-        rows,
-    )
-
-
-def _how_many(results: Results) -> str:
-    """Of how many verdicts one may be luck's."""
-    verdicts = results["verdicts"]
-    parts = len({row["category"] for row in verdicts})
-    own = sum(row["same_runs_as"] is None for row in verdicts)
-    return (
-        f"There are {len(verdicts)} verdicts here, {own} without those of runs that "
-        f"stand here twice, and Holm's adjustment is over the {parts} categories of "
-        "one pair and variant: over all of them together luck makes one more often."
-    )
-
-
 def _rich(table: Table) -> RichTable:
     made = RichTable(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for place, name in enumerate(table.header):
@@ -179,18 +148,7 @@ def _parts(results: Results) -> Iterator[str]:
     yield _markdown(standing_table(results))
     lines = study_lines(results)
     yield "## Verdicts"
-    yield CONTROL
-    yield _bullets(control_lines(results["variants"][LEAD]))
-    yield CONDITIONAL
-    yield lines["verdicts"]
-    yield _bullets(verdict_sentences(results["variants"][LEAD]))
-    for variant in VARIANTS:
-        yield _markdown(_verdict_table(results, variant), title=True)
-    tests = verdict_table(results["variants"][LEAD])
-    if tests is not None:
-        yield _markdown(tests, title=True)
-    yield f"{VERDICT_NOTE} {_how_many(results)}"
-    yield lines.pop("budgets", "")
+    yield from _verdicts(results, lines)
     yield from _surfaces(results)
     yield "## Mechanism"
     yield _bullets(mechanism_notes(results["mechanism"]))
@@ -211,15 +169,37 @@ def _parts(results: Results) -> Iterator[str]:
     yield FIGURE_GUIDE
 
 
+def _verdicts(results: Results, lines: Mapping[str, str]) -> Iterator[str]:
+    """Plain and with evidence, what they rest on, and how far luck goes."""
+    yield BESIDE
+    yield CONTROL
+    yield _bullets(control_lines(results["variants"][LEAD]))
+    yield CONDITIONAL
+    yield lines["verdicts"]
+    yield _bullets(sentences(results))
+    for variant in VARIANTS:
+        if variant not in EVIDENCE.values():
+            yield _markdown(end_table(results, variant), title=True)
+    for table in rule_tables(results):
+        yield _markdown(table, title=True)
+    yield f"{VERDICT_NOTE} {how_many(results)}"
+    yield _markdown(luck_table(results["luck"], ARMS), title=True)
+    yield luck_sentence(results["luck"])
+    yield lines.get("budgets", "")
+    yield lines.get("evidence", "")
+
+
 def _surfaces(results: Results) -> Iterator[str]:
     """Every table of the variant that verdicts rest on."""
     found = results["variants"][LEAD]
-    yield _bullets(found["notes"])
+    yield _bullets([*found["notes"], FORMS])
     for part in found["parts"]:
         yield f"## Category {part['name']}"
         yield caption(found, part)
         yield from variant_lines(results, part)
         for table in tables(found, part):
+            yield _markdown(table, title=True)
+        for table in evidence_tables(results, part["name"]):
             yield _markdown(table, title=True)
 
 

@@ -1,15 +1,17 @@
 """From what the policies answered to surfaces, as `jerp passkt` makes them of files.
 
 Three ways to vary T: runs of their own for each T, with the budget shown or hidden, and
-the longest runs with a hidden budget, cut at T. Every way gives an outcome file a
-policy, of which `jerp passkt` makes the same numbers.
+the longest runs with a hidden budget, cut at T. Runs of their own are read a second
+time, with evidence: a right answer of a run that had not found what its question needs
+was luck, and counts as a failure. Every variant gives an outcome file a policy, of
+which `jerp passkt` makes the same numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,21 +30,57 @@ from jerp.runs.pass_surface.settings import PassktSettings
 from jerp.storage.atomic import make_folder, write_bytes
 from jerp.typing import Outcome
 
-__all__ = ["OUTCOMES", "VARIANT_RUNS", "Rows", "surfaces", "write_outcomes"]
+__all__ = [
+    "EVIDENCE",
+    "OUTCOMES",
+    "VARIANT_RUNS",
+    "Rows",
+    "VariantRuns",
+    "surfaces",
+    "write_outcomes",
+]
 
 OUTCOMES = "outcomes"
 """In the run folder."""
 
+
+class VariantRuns(NamedTuple):
+    """Which runs a variant has, and which of them count as solved.
+
+    Attributes:
+      protocol: how T is varied.
+      budget: hidden or announced.
+      evidence: only what was answered after all had been found that was needed.
+    """
+
+    protocol: Literal["rerun", "nested"]
+    budget: Literal["hidden", "announced"]
+    evidence: bool = False
+
+
 VARIANT_RUNS = {
-    "rerun-hidden": ("rerun", "hidden"),
-    "rerun-announced": ("rerun", "announced"),
-    "nested": ("nested", "hidden"),
+    "rerun-hidden": VariantRuns("rerun", "hidden"),
+    "rerun-announced": VariantRuns("rerun", "announced"),
+    "nested": VariantRuns("nested", "hidden"),
+    "rerun-hidden-evidence": VariantRuns("rerun", "hidden", evidence=True),
+    "rerun-announced-evidence": VariantRuns("rerun", "announced", evidence=True),
 }
-"""By variant the protocol, and which runs: with a hidden or an announced budget."""
+
+EVIDENCE = {
+    "rerun-hidden": "rerun-hidden-evidence",
+    "rerun-announced": "rerun-announced-evidence",
+}
+"""By variant the one that reads the same runs with evidence."""
 
 NO_TOOL = (
     "category A needs no look-up and is asked at T = 0 alone: its runs there stand at "
     "every T"
+)
+
+WITH_EVIDENCE = (
+    "with evidence: a run counts as solved where it is right and had found what its "
+    "question needs before it answered (both paragraphs that help of B and C, nothing "
+    "of A); right answers without are luck and count as failures"
 )
 
 Evaluation = Mapping[str, Mapping[str, Mapping[str, Mapping[str, np.ndarray]]]]
@@ -94,14 +132,14 @@ def _document(
     evaluations: Mapping[str, Sequence[Evaluation]],
     variant: str,
 ) -> dict[str, Any]:
-    protocol, budget = VARIANT_RUNS[variant]
+    which = VARIANT_RUNS[variant]
     paths = [_path(Path(), variant, arm) for arm in evaluations]
     settings = PassktSettings(
         *paths[:2],
         by="category",
         replicates="seed",
         ks=",".join(map(str, config.sizes.ks)),
-        announced="yes" if budget == "announced" else "no",
+        announced="yes" if which.budget == "announced" else "no",
         unit="calls",
         seed=config.seed,
     )
@@ -114,10 +152,10 @@ def _document(
         ),
         tasks=rows.task,
         parts=tuple((name, category == name) for name in CATEGORIES),
-        protocol=protocol,  # pyright: ignore[reportArgumentType]
+        protocol=which.protocol,
         ks=config.sizes.ks,
         horizons=tuple(map(float, HORIZONS)),
-        notes=(NO_TOOL,),
+        notes=(NO_TOOL, WITH_EVIDENCE) if which.evidence else (NO_TOOL,),
         pairs=_pairs([*evaluations]),
         replicate=rows.seed,
     )
@@ -137,11 +175,11 @@ def _pairs(arms: Sequence[str]) -> tuple[tuple[int, int], ...]:
 
 def _runs(evaluations: Sequence[Evaluation], variant: str) -> SampleArrays:
     """The runs of all seeds, in the order of `Rows`."""
-    protocol, budget = VARIANT_RUNS[variant]
-    limits = HORIZONS if protocol == "rerun" else (TRAINED_LIMIT,)
+    which = VARIANT_RUNS[variant]
+    limits = HORIZONS if which.protocol == "rerun" else (TRAINED_LIMIT,)
     stacked = [
         [
-            _asked(evaluation, category, budget, limit)
+            _asked(evaluation, category, which, limit)
             for evaluation in evaluations
             for category in CATEGORIES
         ]
@@ -151,9 +189,9 @@ def _runs(evaluations: Sequence[Evaluation], variant: str) -> SampleArrays:
         np.stack([np.concatenate([part[i] for part in row]) for row in stacked])
         for i in range(2)
     )
-    if protocol == "nested":
+    if which.protocol == "nested":
         spent, outcome = spent[0], outcome[0]
-    horizons = tuple(map(float, HORIZONS)) if protocol == "rerun" else None
+    horizons = tuple(map(float, HORIZONS)) if which.protocol == "rerun" else None
     whole = np.ones(outcome.shape, bool)
     return SampleArrays(
         spent.astype(np.float32), outcome.astype(np.int32), whole, horizons
@@ -161,12 +199,16 @@ def _runs(evaluations: Sequence[Evaluation], variant: str) -> SampleArrays:
 
 
 def _asked(
-    evaluation: Evaluation, category: str, budget: str, limit: int
+    evaluation: Evaluation, category: str, which: VariantRuns, limit: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Look-ups and outcomes `[Q, n]`; see `NO_TOOL`."""
+    """Look-ups and outcomes `[Q, n]`; see `NO_TOOL` and `WITH_EVIDENCE`."""
     largest = min(limit, max(CATEGORIES[category]))
-    found = evaluation[category][budget][str(largest)]
-    return found["lookups"], found["outcome"]
+    found = evaluation[category][which.budget][str(largest)]
+    outcome = found["outcome"]
+    if which.evidence:
+        luck = (outcome == Outcome.SUCCESS) & ~found["supported"]
+        outcome = np.where(luck, Outcome.FAILURE, outcome).astype(outcome.dtype)
+    return found["lookups"], outcome
 
 
 def write_outcomes(

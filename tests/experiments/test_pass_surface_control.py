@@ -2,10 +2,10 @@
 
 import pytest
 
-from experiments.pass_surface import report
 from experiments.pass_surface.analysis import verdict_rows
 from experiments.pass_surface.control import control_lines
 from experiments.pass_surface.costs import COST_NOTES
+from experiments.pass_surface.verdict_report import how_many
 
 
 def variant(gains, losses, neither, both, others=(1.0, 1.0)):
@@ -60,7 +60,7 @@ def test_verdicts_of_cut_runs_say_whose_they_are():
     rows = verdict_rows(variants)
     assert [row["variant"] for row in rows] == ["rerun-hidden"] * 3 + ["nested"] * 3
     assert [row["same_runs_as"] for row in rows] == [None] * 3 + ["rerun-hidden"] * 3
-    said = report._how_many({"verdicts": rows})
+    said = how_many({"verdicts": rows})
     assert "There are 6 verdicts here, 3 without" in said and "over the 3 cat" in said
 
 

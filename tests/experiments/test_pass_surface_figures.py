@@ -188,10 +188,13 @@ def test_forgetting_has_no_difference_of_the_base_and_no_limits_of_one_seed():
 @pytest.mark.parametrize(
     ("more", "names"),
     [
-        ({}, ["verdicts", "budgets"]),
+        ({}, ["verdicts", "budgets", "evidence"]),
         (
             {"mechanism": mechanism(), "cost": cost(), "forgetting": forgetting()},
-            ["verdicts", "budgets", "mechanism", "cost", "forgetting"],
+            [
+                *("verdicts", "budgets", "evidence"),
+                *("mechanism", "cost", "forgetting"),
+            ],
         ),
     ],
 )
@@ -208,7 +211,7 @@ def test_every_figure_that_is_shown_is_written(tmp_path):
     names = {path.name for path in write_figures(found, tmp_path)}
     part = found["variants"][LEAD]["parts"][0]
     shown = [*variant_lines(found, part), *study_lines(found).values()]
-    assert len(shown) == 7
+    assert len(shown) == 8
     for line in shown:
         name = line.rpartition("](figures/")[2].removesuffix(".png)")
         assert {f"{name}.png", f"{name}.svg"} <= names

@@ -20,6 +20,7 @@ from experiments.pass_surface.config import (
 )
 from experiments.pass_surface.jobs import Work, jobs_of, run_jobs
 from experiments.pass_surface.surfaces import (
+    EVIDENCE,
     OUTCOMES,
     VARIANT_RUNS,
     Rows,
@@ -55,6 +56,7 @@ def answers(seed, skill):
                 found[category][budget][str(limit)] = {
                     "outcome": success.astype(np.int8),
                     "lookups": lookups.astype(np.int8),
+                    "supported": (lookups >= 2) | (category == "A"),
                 }
     return found
 
@@ -76,7 +78,7 @@ def evaluations(config):
     return found
 
 
-@pytest.mark.parametrize("variant", ["rerun-hidden", "nested"])
+@pytest.mark.parametrize("variant", ["rerun-hidden-evidence", "nested"])
 def test_jerp_passkt_makes_the_same_numbers_of_the_outcome_files(
     config, evaluations, variant
 ):
@@ -104,6 +106,7 @@ def test_jerp_passkt_makes_the_same_numbers_of_the_outcome_files(
     assert document["files"] == [f"outcomes/{variant}/{a}.csv" for a in evaluations]
     rows = verdict_rows({variant: document})
     assert [row["category"] for row in rows] == list(CATEGORIES)
+    assert all(row["with_evidence"] == variant.endswith("evidence") for row in rows)
     assert all(row["second"] == "GRPO" for row in rows)
     assert rows[1]["verdict"] == document["parts"][1]["comparisons"][0]["verdict"]
 
@@ -113,19 +116,30 @@ def test_a_variant_is_of_its_own_runs_and_the_control_of_those_at_no_look_up(
 ):
     """Counted by hand, of one question each."""
     first = evaluations["grpo"][1]
-    for variant, (protocol, budget) in VARIANT_RUNS.items():
+    luck = 0
+    for variant, (protocol, budget, evidence) in VARIANT_RUNS.items():
         document = _counts(config, evaluations, variant)
         for category, row in (("A", 12), ("C", 12 + 8 + 3)):
             found = first[category][budget]
             question = 0 if category == "A" else 3
             for j, limit in enumerate(HORIZONS):
-                longest = found[str(max(CATEGORIES[category]))]
-                right = longest["outcome"][question] == Outcome.SUCCESS
+                runs = found[str(max(CATEGORIES[category]))]
+                if protocol == "rerun" and category == "C":
+                    runs = found[str(limit)]
+                right = runs["outcome"][question] == Outcome.SUCCESS
                 if protocol == "nested":
-                    right = right & (longest["lookups"][question] <= limit)
-                elif category == "C":
-                    right = found[str(limit)]["outcome"][question] == Outcome.SUCCESS
+                    right = right & (runs["lookups"][question] <= limit)
+                if evidence:
+                    luck += int((right & ~runs["supported"][question]).sum())
+                    right = right & runs["supported"][question]
                 assert document[row][j] == right.sum()
+    assert luck > 0
+
+
+def test_evidence_is_asked_of_the_same_runs_under_a_rule_of_its_own():
+    for plain, beside in EVIDENCE.items():
+        assert VARIANT_RUNS[beside] == VARIANT_RUNS[plain]._replace(evidence=True)
+    assert sum(runs.evidence for runs in VARIANT_RUNS.values()) == len(EVIDENCE)
 
 
 def _counts(config, evaluations, variant):
@@ -231,13 +245,14 @@ def test_a_smoke_run_reports_all_parts_and_resumes_without_doing_anything(tmp_pa
     text = io.StringIO()
     results = main.run(config, console=Console(file=text, width=80))
     assert "Where the base stands" in text.getvalue()
-    assert "SFT / base" in text.getvalue()
+    assert "SFT / base" in text.getvalue() and "with evidence" in text.getvalue()
     lines = text.getvalue().splitlines()
     # The path of the report alone is as long as it is.
     assert all(len(line) <= 80 for line in lines if not line.startswith("report: "))
     assert {*results["variants"]} == {*VARIANT_RUNS}
     assert len(results["verdicts"]) == len(VARIANT_RUNS) * len(CATEGORIES) * 3
-    for part in ("mechanism", "cost", "forgetting", "training", "base_standing"):
+    parts = ("mechanism", "cost", "forgetting", "training", "base_standing", "luck")
+    for part in parts:
         assert results[part]
     for name in ("report.md", "report.html", "results.json"):
         assert (config.folder / name).stat().st_size > 1000
