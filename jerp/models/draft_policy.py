@@ -20,10 +20,11 @@ import jax
 import jax.numpy as jnp
 
 from jerp.errors import ConfigError, InputError
+from jerp.models.adapted import adapted_variables, init_adapted
 from jerp.models.continuation import append, generate_turn
 from jerp.models.decoder import Decoder, DecoderConfig, output_logits
 from jerp.models.generate import init_cache
-from jerp.models.lora import LoraConfig, init_adapters, with_adapters
+from jerp.models.lora import LoraConfig
 from jerp.models.policy import Acted, Evaluated
 from jerp.models.sampling import SamplingRows
 from jerp.models.token_stream import read_stream
@@ -89,12 +90,7 @@ class DraftPolicy:
 
         `decoder` is what a `Decoder` calls `params`: put a pretrained one there.
         """
-        keys = jax.random.split(key)
-        variables = Decoder(self.config).init(keys[0], jnp.zeros((1, 1), jnp.int32))
-        params: dict[str, Any] = {"decoder": variables["params"]}
-        if self.lora is not None:
-            params["adapters"] = init_adapters(keys[1], self.config, self.lora)
-        return params
+        return init_adapted(key, self.config, self.lora)
 
     def start(self, params: Any, batch_size: int) -> tuple[()]:
         """Nothing is remembered."""
@@ -110,7 +106,7 @@ class DraftPolicy:
         """
         del legal
         chex.assert_shape(observation, (None, self.num_prompt_tokens))
-        batch, variables = observation.shape[0], self._variables(params)
+        batch, variables = observation.shape[0], adapted_variables(params, self.lora)
         decoder = Decoder(self.config)
         cache = init_cache(self.config, batch_size=batch, capacity=self.num_positions)
         start = jnp.zeros(batch, jnp.int32)
@@ -161,7 +157,8 @@ class DraftPolicy:
             raise InputError("trajectory.tokens: expected drafts, got None")
         mask = trajectory.mask
         drawn = cast(Array, trajectory.token_mask) & mask[..., None]
-        decoder, variables = Decoder(self.config), self._variables(params, key)
+        decoder = Decoder(self.config)
+        variables = adapted_variables(params, self.lora, key)
         states = read_stream(
             variables,
             jnp.asarray(trajectory.observation),
@@ -177,11 +174,3 @@ class DraftPolicy:
         taken = jnp.take_along_axis(log_probs, tokens, axis=-1)[..., 0]
         entropy = categorical_entropy(log_probs)
         return Evaluated(*(jnp.where(drawn, x, 0.0) for x in (taken, entropy)))
-
-    def _variables(self, params: Any, dropout_key: Key | None = None) -> Any:
-        variables = {"params": params["decoder"]}
-        if self.lora is None:
-            return variables
-        return with_adapters(
-            variables, params["adapters"], self.lora, dropout_key=dropout_key
-        )

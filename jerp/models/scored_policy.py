@@ -27,6 +27,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jerp.models.adapted import adapted_variables
 from jerp.models.continuation import append
 from jerp.models.decoder import Decoder
 from jerp.models.policy import Acted, Evaluated
@@ -78,7 +79,7 @@ class ScoredPolicy(TokenPolicy):
         """
         seen, actions = self._seen(observation)
         chex.assert_rank([seen, actions, legal], [2, 3, 2])
-        decoder, variables = Decoder(self.config), self._variables(params)
+        decoder, variables = Decoder(self.config), adapted_variables(params, self.lora)
         live = jnp.any(legal, axis=-1)
         # Episodes that ended are not written to: they would run out of memory.
         count = jnp.where(live, _length(seen), 0)
@@ -111,7 +112,8 @@ class ScoredPolicy(TokenPolicy):
         """
         mask = trajectory.mask
         seen, actions = self._seen(trajectory.observation)
-        decoder, variables = Decoder(self.config), self._variables(params, key)
+        decoder = Decoder(self.config)
+        variables = adapted_variables(params, self.lora, key)
         action = jnp.where(mask, trajectory.action, 0)
         words = jnp.take_along_axis(actions, action[..., None, None], axis=2)[:, :, 0]
         stream = read_stream(

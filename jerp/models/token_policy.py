@@ -21,11 +21,12 @@ from flax import struct
 
 from jerp.errors import ConfigError, InputError
 from jerp.models.action_tokens import check_actions, written_out
+from jerp.models.adapted import adapted_variables, init_adapted
 from jerp.models.constrained import constrained_log_probs, generate_constrained
 from jerp.models.continuation import append
 from jerp.models.decoder import Decoder, DecoderConfig, output_logits
 from jerp.models.generate import Cache, init_cache
-from jerp.models.lora import LoraConfig, init_adapters, with_adapters
+from jerp.models.lora import LoraConfig
 from jerp.models.policy import Acted, Evaluated
 from jerp.models.token_stream import read_stream
 from jerp.models.value_head import init_value_head, state_values
@@ -106,11 +107,7 @@ class TokenPolicy:
 
         `decoder` is what a `Decoder` calls `params`: put a pretrained one there.
         """
-        keys = jax.random.split(key)
-        variables = Decoder(self.config).init(keys[0], jnp.zeros((1, 1), jnp.int32))
-        params: dict[str, Any] = {"decoder": variables["params"]}
-        if self.lora is not None:
-            params["adapters"] = init_adapters(keys[1], self.config, self.lora)
+        params = init_adapted(key, self.config, self.lora)
         if self.value:
             params["value"] = init_value_head(self.config.hidden_size)
         return params
@@ -138,7 +135,8 @@ class TokenPolicy:
         """
         tokens, actions = self._seen(observation)
         chex.assert_rank([tokens, actions, legal], [2, 3, 2])
-        decoder, variables = Decoder(self.config), self._variables(params)
+        decoder = Decoder(self.config)
+        variables = adapted_variables(params, self.lora)
         count = jnp.sum(tokens != 0, axis=-1, dtype=jnp.int32)
         # Episodes that ended are not written to: they would run out of memory.
         count = jnp.where(jnp.any(legal, axis=-1), count, 0)
@@ -189,7 +187,8 @@ class TokenPolicy:
             )
         mask = trajectory.mask
         seen, actions = self._seen(trajectory.observation)
-        decoder, variables = Decoder(self.config), self._variables(params, key)
+        decoder = Decoder(self.config)
+        variables = adapted_variables(params, self.lora, key)
         hidden = read_stream(
             variables,
             seen,
@@ -219,15 +218,6 @@ class TokenPolicy:
         The log-probability of an action stands at its first token, 0 if it is unknown.
         """
         return written_out(trajectory, self._seen(trajectory.observation)[1])
-
-    def _variables(self, params: Any, dropout_key: Key | None = None) -> Any:
-        """Of the decoder, and of its adapters where it has some."""
-        variables = {"params": params["decoder"]}
-        if self.lora is None:
-            return variables
-        return with_adapters(
-            variables, params["adapters"], self.lora, dropout_key=dropout_key
-        )
 
     def _seen(self, observation: Any) -> tuple[Array, Array]:
         """Tokens `[..., L_o]` and actions `[..., A, L_a]`."""
