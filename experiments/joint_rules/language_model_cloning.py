@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.jobs.job_files import read_job_tree
-from experiments.joint_rules.base import (
-    all_rules,
-    draw_prompts,
-    left_to_rules,
-    may_be_told,
+from experiments.joint_rules.base import all_rules, left_to_rules
+from experiments.joint_rules.language_model_reader import (
+    Chosen,
+    Reader,
+    chosen_tasks,
+    told_of,
 )
-from experiments.joint_rules.language_model_reader import Reader
 from experiments.joint_rules.oracle import oracle_moves, right_moves
 from jerp.bridge.world_episodes import Replay
 from jerp.models.lora import init_adapters
@@ -63,7 +63,11 @@ def _clone(key: Key, reader: Reader, data: Trajectory, fresh: Any) -> tuple[Any,
     # Demonstrations are short: what no token is in need not be computed.
     policy = replace(reader.policy, capacity=_longest(data))
     clone = partial(
-        clone_policy, policy=policy, epochs=sizes.epochs, batch_size=sizes.microbatch
+        clone_policy,
+        policy=policy,
+        epochs=sizes.epochs,
+        batch_size=sizes.microbatch,
+        learning_rate=sizes.cloning_rate,
     )
     params, loss = jax.jit(clone)(
         key,
@@ -75,20 +79,22 @@ def _clone(key: Key, reader: Reader, data: Trajectory, fresh: Any) -> tuple[Any,
 
 
 def _demonstrations(key: Key, reader: Reader) -> Trajectory:
-    """What a follower of rules did, played again for the sake of the words."""
+    """What a follower of rules did, played again for the sake of the words.
+
+    Prompts have right rules, wrong ones about the same situations, or none: only who
+    reads them knows what comes next.
+    """
     place, sizes = reader.place, reader.sizes
     keys = jax.random.split(key, 4)
-    found = oracle_moves(keys[0], place, sizes.oracle_tasks)
-    right = right_moves(found)
-    told = may_be_told(right, found.possible, place.held)
-    drawn = place.tasks(keys[1], sizes.oracle_tasks, "train")
-    tasks = jax.tree.map(lambda x: x[: sizes.demonstrations], drawn)
-    prompts = draw_prompts(keys[2], place.type_of(tasks), right, told)
-    prompts = prompts[:, : sizes.num_rules]
+    shown = chosen_tasks(
+        keys[0], reader, sizes.demonstrations // len(sizes.types), "train"
+    )
+    right = right_moves(oracle_moves(keys[1], place, sizes.oracle_tasks))
     settings = {
         "num_steps": sizes.demonstration_steps,
-        "batch_size": sizes.demonstrations,
+        "batch_size": len(shown.kinds),
     }
+    prompts = _prompts(keys[2], reader, shown)
     show = partial(
         rule_demonstrations,
         env=place.env,
@@ -97,11 +103,13 @@ def _demonstrations(key: Key, reader: Reader) -> Trajectory:
         **settings,
     )
     table = jnp.asarray(all_rules(place.rule_sizes))
-    done = jax.jit(show)(keys[3], env_params=tasks, rules=table, working_set=prompts)
+    done = jax.jit(show)(
+        keys[3], env_params=shown.tasks, rules=table, working_set=prompts
+    )
     told_again = reader.play(
         jax.random.clone(keys[3]),
         place.env,
-        tasks,
+        shown.tasks,
         Replay(),
         done.action,
         working_set=prompts,
@@ -109,6 +117,18 @@ def _demonstrations(key: Key, reader: Reader) -> Trajectory:
         **settings,
     )
     return reader.policy.with_tokens(told_again)
+
+
+def _prompts(key: Key, reader: Reader, shown: Chosen) -> np.ndarray:
+    """`[N, R]` ids of rules, in random order within a prompt. Consumes `key`."""
+    told_key, kind_key, order_key = jax.random.split(key, 3)
+    right, wrong = told_of(told_key, reader, shown)
+    sizes, rows = reader.sizes, right.shape[0]
+    drawn = np.asarray(jax.random.uniform(kind_key, (rows, 1)))
+    misled = np.where(drawn < sizes.right + sizes.wrong, wrong, -1)
+    prompts = np.where(drawn < sizes.right, right, misled)
+    order = np.asarray(jax.random.uniform(order_key, prompts.shape)).argsort(axis=1)
+    return np.take_along_axis(prompts, order, axis=1).astype(np.int32)
 
 
 def _longest(data: Trajectory) -> int:

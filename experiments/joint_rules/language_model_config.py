@@ -51,11 +51,14 @@ class ReaderSizes:
       layers: that have adapters, the last so many; None for all.
       oracle_tasks: in which the oracle shows what is right, and of which as many as are
         wanted of a type are taken.
-      demonstrations: episodes of the follower of rules that adapters are cloned from;
-        with 0 the model begins as it is.
+      demonstrations: episodes of the follower of rules that adapters are cloned from,
+        as many of each type; with 0 the model begins as it is.
       demonstration_steps: of one, at most.
+      right: share of demonstrations with right rules in the prompt.
+      wrong: share with wrong ones; the others have none.
       noise: share of the follower's steps that are random.
       epochs: of cloning.
+      cloning_rate: of learning, of cloning.
       learning_rate: of joint learning.
       discount: of step returns; an episode is paid at its end, undiscounted.
       kl_weight: of k3 to the clone.
@@ -75,7 +78,7 @@ class ReaderSizes:
     large: bool = False
     types: tuple[str, ...] = ("pick", "look", "clean")
     instances: int = 4
-    held_out: int = 4
+    held_out: int = 8
     samples: int = 2
     num_groups: int = 3
     group_size: int = 4
@@ -88,19 +91,22 @@ class ReaderSizes:
     rule_tokens: int = 136
     rank: int = 16
     alpha: float = 32.0
-    layers: int | None = None
+    layers: int | None = 15
     oracle_tasks: int = 4096
-    demonstrations: int = 160
-    demonstration_steps: int = 10
+    demonstrations: int = 120
+    demonstration_steps: int = 8
+    right: float = 0.6
+    wrong: float = 0.3
     noise: float = 0.0
-    epochs: int = 2
+    epochs: int = 10
+    cloning_rate: float = 1e-3
     learning_rate: float = 2e-4
     discount: float = 0.95
     kl_weight: float = 0.001
     entropy_weight: float = 0.003
     clip: float = 0.2
     microbatch: int = 4
-    iterations: int = 6
+    iterations: int = 10
     asked_iterations: int = 2
     similar_iterations: int = 2
     reflection_chars: int = 4000
@@ -166,6 +172,7 @@ PAPER = ReaderSizes(
     rule_tokens=320,
     rank=64,
     alpha=64.0,
+    layers=None,
     oracle_tasks=8192,
     demonstrations=0,
     learning_rate=3e-6,

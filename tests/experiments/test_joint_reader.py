@@ -108,7 +108,7 @@ def test_adapters_may_stand_in_the_last_layers_alone():
     lora = reader_lora(READER_SMOKE, replace(QWEN, num_layers=12))
     match = re.compile(lora.targets).fullmatch
     assert match("layer_11/q") and not match("layer_1/q") and not match("layer_10/q")
-    every = re.compile(reader_lora(ReaderSizes(), QWEN).targets).fullmatch
+    every = re.compile(reader_lora(PAPER, QWEN).targets).fullmatch
     assert all(every(f"layer_{i}/down") for i in range(28)) and not every("layer_28/q")
 
 
