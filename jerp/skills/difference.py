@@ -66,7 +66,7 @@ def diff_skills(before: Skill, after: Skill) -> tuple[SkillChange, ...]:
 def _section_changes(
     section: str, before: Sequence[str], after: Sequence[str]
 ) -> Iterator[SkillChange]:
-    matcher = SequenceMatcher(a=before, b=after, autojunk=False)
+    matcher = SequenceMatcher(a=before, b=after)
     for kind, old, old_end, new, new_end in matcher.get_opcodes():
         if kind == "equal":
             continue

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Real
 from typing import Literal
 
 from jerp.errors import InputError
@@ -174,7 +174,7 @@ class _Secret:
         if not self._amounts:
             return line.has(self._squeezed)
         # In a row, digits of short numbers would be found in those of other ones.
-        long = len(self._squeezed) >= LONG_NUMBER and self._squeezed.isdecimal()
+        long = len(self._squeezed) >= LONG_NUMBER
         same = not self._amounts.isdisjoint(line.numbers)
         return same or (long and line.has(self._squeezed))
 
@@ -195,14 +195,12 @@ def _written(value: str | int | float) -> str:
         raise InputError(
             f"secrets: expected texts and finite numbers, got {value!r}; leave it out"
         )
-    # Of a whole number every digit is written, whatever its type writes of it.
-    return str(int(value)) if isinstance(value, Integral) else str(value)
+    return str(value)
 
 
 def _folded(text: str) -> str:
     """Without case, accents, compatible forms and digits of other scripts."""
     plain = unicodedata.normalize("NFKD", text).casefold()
-    plain = unicodedata.normalize("NFKD", plain)
     kept = (c for c in plain if unicodedata.category(c)[0] != "M")
     return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in kept)
 
@@ -238,8 +236,8 @@ def _amounts(number: str) -> list[Decimal]:
     whole, last = "".join(groups[:-1]), groups[-1]
     threes = all(len(group) == 3 for group in groups[1:-1])
     found = []
-    if not marks or (threes and 0 < len(groups[0]) <= 3 == len(last)):
+    if not marks or (threes and groups[0] and len(last) == 3):
         found.append(whole + last)
     if marks and marks[-1] in ".," and threes and marks[-1] not in marks[:-1]:
-        found.append(f"{whole or 0}.{last}")
+        found.append(f"{whole}.{last}")
     return [Decimal(f"{one}e{power or 0}") for one in found]

@@ -44,6 +44,7 @@ def is_found(text, *secrets):
         ("acct_17", "Open `acct_17`."),
         ("acct_17", "Open acct17."),
         ("acct_17", "Open Acct 17."),
+        ("acct_17", "Open acct_\u0661\u0667."),
         ("acct-17", "Open \uff41cct\uff3f\uff11\uff17."),
         ("report.txt", "Read `report.txt`."),
         ("/home/ann", "Look into home/ann/x."),
@@ -71,6 +72,7 @@ def is_found(text, *secrets):
         (-1500, "Pay 1500."),
         (1500, "Pay -1500."),
         ("$1,500.00", "Pay 1500."),
+        ("1500.", "Pay 1.5e3."),
         (0.5, "Wait .5 hours."),
         (0.5, "Wait 0,50 hours."),
         (0.1, "Wait 0.1 hours."),
@@ -92,6 +94,7 @@ def test_a_value_of_the_task_is_found(secret, text):
     [
         ("Ann", "Write to Anna."),
         ("Ann", "Plan it."),
+        ("Ann", "Write to Ann\u0301a."),
         ("Ann Lee", "Write to Ann first, then to Lee."),
         ("acct_17", "Open acct_170."),
         ("report.txt", "Read the report."),
@@ -105,6 +108,10 @@ def test_a_value_of_the_task_is_found(secret, text):
         (15, "Wait 1.5 hours."),
         (15, "Take 1, then 5."),
         (500, "Pay 1,500."),
+        (1500, "Pay 1,500,000."),
+        (5, "Open a1.5."),
+        (500, "Wait .500 hours."),
+        (15000, "Pay 1,5,000."),
         (3, "Open 3f2a1."),
         (2, "Take the second."),
         ("42", "Pay 4.2."),
@@ -162,7 +169,8 @@ def test_the_length_is_of_the_markdown():
 
 @pytest.mark.parametrize("phrase", READER_PHRASES)
 def test_words_to_the_reader_are_found(phrase):
-    (fault,) = skill_faults(skill_of(f"Now {phrase.upper()}, please."))
+    written = phrase.upper().replace("A", "\u00c1")
+    (fault,) = skill_faults(skill_of(f"Now {written}, please."))
     assert (fault.kind, fault.where) == ("addresses_reader", "workflow 2")
     assert phrase in fault.detail
 

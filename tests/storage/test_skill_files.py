@@ -25,7 +25,7 @@ SEEDED = settings(deadline=None, derandomize=True)
 VERSION1 = Path(__file__).parent / "version1" / "skill.md"
 SKILL = Skill("Move a file", "Files that move.", ("Find “it”.", "Move it."), ("Ask.",))
 DOCUMENT = SkillDocument(
-    SKILL, "files", 0.125, (-0.03, 0.21), 0.9, 40, "no skill", "test", "a: b", "c # d"
+    SKILL, "files", 0.125, (-0.03, 0.21), 0.9, 40, "no skill", "test", "a: “b”", "c # d"
 )
 TEXT = """\
 ---
@@ -38,7 +38,7 @@ level: 0.9
 tasks: 40
 against: "no skill"
 split: "test"
-model: "a: b"
+model: "a: “b”"
 run: "c # d"
 hash: "sha256:71e93a1e1c5d8b4e3f0f9f7f"
 ---
@@ -177,7 +177,7 @@ def broken(old, new):
         (broken("40", "1" * 5000), "line 8: tasks: expected a text in quotes"),
         (broken('"files"', "files"), "line 4: domain: expected a text in quotes"),
         (broken('"files"', "[]"), "domain: expected a name"),
-        (broken('"a: b"', "5"), "model: expected a text, got int"),
+        (broken('"a: “b”"', "5"), "model: expected a text, got int"),
         (broken("1. Find", "1. find"), "hash: expected that of the skill below"),
         (broken("2. Move", "3. Move"), "line 23: expected '2. STEP' or '## Notes'"),
         (broken("- Ask.", "- Ask <b>."), "line 27: notes 1: expected words without"),
