@@ -114,7 +114,8 @@ SIZES = {
         block=32,
         other_worlds=("tools",),
         other_tasks=8,
-        read_samples=4,
+        # As many as there are: one program plays both.
+        read_samples=8,
     ),
     "full": Sizes(questions=300, sft_visits=(10, 20, 40, 80, 160), iterations=240),
 }

@@ -8,6 +8,8 @@ was answered.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -38,6 +40,9 @@ ANALYSIS = 1_000_000
 HASTE = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 """Programs of a smoke run are compiled in half the time, to run slower."""
 
+NO_OPTIMIZATION = "jax_disable_most_optimizations"
+"""The same setting of this process."""
+
 
 def run(config: PassSurfaceConfig, *, console: Console | None = None) -> dict[str, Any]:
     """Runs or resumes the study; returns what `results.json` holds."""
@@ -52,6 +57,8 @@ def run(config: PassSurfaceConfig, *, console: Console | None = None) -> dict[st
         key = jax.random.fold_in(jax.random.key(config.seed), ANALYSIS)
         evaluations = evaluations_of(config)
         write_outcomes(config, evaluations)
+        with _haste(config):
+            found = analyse(key, config, evaluations)
         results = defined(
             {
                 "command": config.command,
@@ -60,11 +67,22 @@ def run(config: PassSurfaceConfig, *, console: Console | None = None) -> dict[st
                 "seeds": config.num_seeds,
                 "sizes": _sizes(config),
                 "stand_in": STAND_IN,
-                **analyse(key, config, evaluations),
+                **found,
             }
         )
         _write(results, config, console)
     return results
+
+
+@contextmanager
+def _haste(config: PassSurfaceConfig) -> Iterator[None]:
+    """Compiles as the processes of a run do."""
+    before = jax.config.read(NO_OPTIMIZATION)
+    jax.config.update(NO_OPTIMIZATION, config.smoke or before)
+    try:
+        yield
+    finally:
+        jax.config.update(NO_OPTIMIZATION, before)
 
 
 def _identity(config: PassSurfaceConfig) -> dict[str, Any]:
@@ -96,7 +114,7 @@ def _in_processes(
         return
     # A smoke run's base takes hardly longer than its compilations, and those of the
     # evaluation are kept for the arms.
-    count = 1 if config.smoke and phase == "base" else config.workers
+    count = 1 if config.smoke and phase == "base" else min(config.workers, len(jobs))
     arguments = [
         [str(folder), f"{i}/{count}", json.dumps(settings), phase] for i in range(count)
     ]

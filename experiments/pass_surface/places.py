@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+import jax
 import numpy as np
 
 from experiments.pass_surface.config import FAILURE, TRAINED_LIMIT
@@ -88,10 +89,12 @@ def place_named(world: str) -> Place:
         "tools": Tools(horizon=TOOLS_STEPS),
         "house": house,
     }
+    lookup = partial(
+        lookup_tasks, size=LOOKUP.size, limit=TRAINED_LIMIT, failure=FAILURE
+    )
     draws = {
-        "lookup": partial(
-            lookup_tasks, size=LOOKUP.size, limit=TRAINED_LIMIT, failure=FAILURE
-        ),
+        # One program compiles faster than its many operations.
+        "lookup": jax.jit(lookup, static_argnums=1, static_argnames="split"),
         "tools": tools_tasks,
         "house": partial(house_tasks, size=house.size),
     }

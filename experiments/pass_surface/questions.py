@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from experiments.pass_surface.config import CATEGORIES, FAILURE, Sizes
-from experiments.pass_surface.places import LOOKUP
+from experiments.pass_surface.config import CATEGORIES, Sizes
+from experiments.pass_surface.places import place_named
 from jerp.envs.base import TimeStep
-from jerp.envs.lookup_tasks import LookupKind, LookupParams, lookup_tasks
+from jerp.envs.lookup_tasks import LookupKind, LookupParams
 from jerp.envs.shared_words import SharedWords
 from jerp.typing import Array, Key
 
@@ -70,9 +70,7 @@ def questions(key: Key, sizes: Sizes, category: str) -> Questions:
     form_key, start_key = jax.random.split(_stream(key, category, ASK))
     kind = list(CATEGORIES).index(category)
     number, kinds = sizes.questions, len(LookupKind)
-    drawn = lookup_tasks(
-        *(form_key, number * kinds), size=LOOKUP.size, split="seen", failure=FAILURE
-    )
+    drawn = place_named("lookup").tasks(form_key, number * kinds, "seen")
     tasks = jax.tree.map(lambda x: x[kind::kinds], drawn)
     return Questions(tasks, jax.random.key_data(jax.random.split(start_key, number)))
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.pass_surface import evaluation, forgetting
+from experiments.pass_surface import forgetting, questions
 from experiments.pass_surface.config import CATEGORIES, Sizes
 from experiments.pass_surface.costs import (
     Runs,
@@ -140,7 +140,7 @@ def test_other_worlds_share_no_key_with_test_questions(monkeypatch):
     # Questions draw from halves of theirs, episodes of blocks from folds of theirs.
     for category in CATEGORIES:
         episode = episode_key(seed, category)
-        used += [evaluation._stream(seed, category, evaluation.ASK), episode]
+        used += [questions._stream(seed, category, questions.ASK), episode]
         used += [jax.random.fold_in(episode, block) for block in range(4)]
     data = [tuple(jax.random.key_data(key).tolist()) for key in used]
     assert len({*data}) == len(data) == 2 * 3 + 3 * 6

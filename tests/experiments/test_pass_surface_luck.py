@@ -1,5 +1,6 @@
 """How often runs are right that cannot know, and what is said of it."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from experiments.pass_surface.luck import (
     luck_table,
 )
 from experiments.pass_surface.places import LOOKUP
+from experiments.pass_surface.report import FORMS
 from experiments.pass_surface.surfaces import EVIDENCE
 from experiments.pass_surface.verdict_report import (
     end_table,
@@ -19,6 +21,7 @@ from experiments.pass_surface.verdict_report import (
     how_many,
     sentences,
 )
+from jerp.envs.lookup_tasks import LookupKind, lookup_tasks
 from jerp.typing import Outcome
 from tests.runs.pass_surface.documents import document
 
@@ -34,6 +37,12 @@ def test_a_guesser_is_right_as_often_as_counting_says():
     known = ((values[:, None] < values[None]) & pairs).sum() / pairs.sum()
     wanted = (1 - FAILURE) * known + FAILURE / number
     assert guess_rate("B", 1) == pytest.approx(wanted)
+
+
+def test_the_report_says_how_few_forms_of_a_bridge_are_kept_from_training():
+    tasks = lookup_tasks(jax.random.key(0), 3 * 60, split="seen")
+    groups = np.asarray(tasks.groups)[np.asarray(tasks.kind) == LookupKind.BRIDGE]
+    assert f"only {len(np.unique(groups, axis=0))} such forms of C" in FORMS
 
 
 def evaluation(right):
