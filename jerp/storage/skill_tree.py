@@ -8,19 +8,24 @@ process at a time writes; anyone may read meanwhile.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from jerp.errors import InputError, StorageError
 from jerp.ops.checks import check_count
 from jerp.skills.node import SkillNode, node_from_row, node_row
 from jerp.skills.tree import SkillTree
+from jerp.storage.appended_lines import (
+    append_lines,
+    check_head,
+    check_regular,
+    disk_errors,
+    open_locked,
+    say_torn,
+)
 from jerp.storage.atomic import make_folder, read_bytes
 
 __all__ = ["TREE_VERSION", "SkillTreeFile", "read_tree"]
@@ -52,8 +57,8 @@ class SkillTreeFile:
             check_count("num_nodes", num_nodes, least=0)
         self.path = Path(path)
         make_folder(self.path.parent)
-        _check_regular(self.path)
-        self._file = _locked(self.path)
+        check_regular(self.path, "a tree")
+        self._file = open_locked(self.path)
         with contextlib.ExitStack() as on_failure:
             on_failure.callback(self._file.close)
             self.tree = self._recovered(num_nodes)
@@ -67,7 +72,7 @@ class SkillTreeFile:
           StorageError: the disk refuses; file and tree are as they were.
         """
         self.tree.check(node)
-        self._write(_line(node_row(node)))
+        append_lines(self.path, self._file, _line(node_row(node)))
         self.tree.add(node)
 
     def close(self) -> None:
@@ -87,7 +92,7 @@ class SkillTreeFile:
 
     def _recovered(self, num_nodes: int | None) -> SkillTree:
         """The tree of the nodes that stay; afterwards the file has no others."""
-        with _said(self.path):
+        with disk_errors(self.path):
             self._file.seek(0)
             lines, torn = _lines(self._file.read())
         number = max(len(lines) - 1, 0)
@@ -106,24 +111,13 @@ class SkillTreeFile:
                 "back",
                 stacklevel=3,
             )
-        _say_torn(self.path, torn)
-        with _said(self.path):
+        say_torn(self.path, torn)
+        with disk_errors(self.path):
             self._file.truncate(sum(len(line) + 1 for line in whole))
         if not lines:
-            self._write(_line({"format": FORMAT, "version": TREE_VERSION}))
+            head = _line({"format": FORMAT, "version": TREE_VERSION})
+            append_lines(self.path, self._file, head)
         return tree
-
-    def _write(self, line: bytes) -> None:
-        with _said(self.path):
-            before = self._file.seek(0, os.SEEK_END)
-            try:
-                while line:
-                    line = line[self._file.write(line) :]
-                os.fsync(self._file.fileno())
-            except OSError:
-                # What comes next must not follow half a line.
-                self._file.truncate(before)
-                raise
 
 
 def read_tree(path: Path | str) -> SkillTree:
@@ -137,28 +131,14 @@ def read_tree(path: Path | str) -> SkillTree:
         the tree; the message names it.
     """
     path = Path(path)
-    _check_regular(path)
+    check_regular(path, "a tree")
     lines, torn = _lines(read_bytes(path))
     if not lines:
         raise StorageError(
             f"{path}: expected a tree of skills, got {torn} bytes without a whole line"
         )
-    _say_torn(path, torn)
+    say_torn(path, torn)
     return _tree(path, lines)
-
-
-def _locked(path: Path) -> IO[bytes]:
-    """The file, open to append without a buffer, and no other process's."""
-    with _said(path):
-        file = open(path, "a+b", buffering=0)  # noqa: SIM115  (it stays open)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise StorageError(
-            f"{path}: someone else writes to it; wait for that, or name another file"
-        ) from error
-    return file
 
 
 def _lines(data: bytes) -> tuple[list[bytes], int]:
@@ -174,7 +154,7 @@ def _tree(path: Path, lines: list[bytes]) -> SkillTree:
         try:
             row = json.loads(line)
             if number == 1:
-                _check_header(row)
+                check_head(row, FORMAT, TREE_VERSION)
             else:
                 tree.add(node_from_row(row))
         except (InputError, ValueError, RecursionError) as error:
@@ -186,44 +166,5 @@ def _tree(path: Path, lines: list[bytes]) -> SkillTree:
     return tree
 
 
-def _check_header(row: Any) -> None:
-    if not isinstance(row, dict) or row.get("format") != FORMAT:
-        raise InputError(f"expected the format {FORMAT!r}, got {row!r:.80}")
-    version = row.get("version")
-    if type(version) is not int or version != TREE_VERSION:
-        newer = type(version) is int and version > TREE_VERSION
-        hint = "; a newer jerp may have written it" if newer else ""
-        raise InputError(f"version: expected {TREE_VERSION}, got {version!r}{hint}")
-
-
-def _say_torn(path: Path, torn: int) -> None:
-    if torn:
-        warnings.warn(
-            f"{path}: a half-written last line of {torn} bytes is left out",
-            stacklevel=4,
-        )
-
-
-def _check_regular(path: Path) -> None:
-    """A pipe would never end, and a device never fill."""
-    if path.exists() and not path.is_file():
-        raise StorageError(
-            f"{path}: expected a regular file, got a folder, a pipe or a device; name "
-            "the file of a tree"
-        )
-
-
 def _line(row: dict[str, Any]) -> bytes:
     return json.dumps(row, allow_nan=False).encode() + b"\n"
-
-
-@contextlib.contextmanager
-def _said(path: Path) -> Iterator[None]:
-    """What the disk refuses as an error that names the file."""
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(
-            f"{path}: cannot be written ({error.strerror}); what was written before is "
-            "whole. Make room or check the permissions, then run the command again"
-        ) from error

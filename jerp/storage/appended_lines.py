@@ -1,0 +1,108 @@
+"""Files of lines that are appended and never rewritten, by one process at a time.
+
+A line is there as a whole or not at all: what a kill cut off is left out when the file
+is opened again, and said. Anyone may read while someone writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from jerp.errors import InputError, StorageError
+
+__all__ = [
+    "append_lines",
+    "check_head",
+    "check_regular",
+    "disk_errors",
+    "open_locked",
+    "say_torn",
+]
+
+
+def open_locked(path: Path) -> IO[bytes]:
+    """The file, open to append without a buffer, and no other process's.
+
+    Raises:
+      StorageError: another process writes to it, or the disk refuses.
+    """
+    with disk_errors(path):
+        file = open(path, "a+b", buffering=0)  # noqa: SIM115  (it stays open)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise StorageError(
+            f"{path}: someone else writes to it; wait for that, or name another file"
+        ) from error
+    return file
+
+
+def append_lines(path: Path, file: IO[bytes], lines: bytes) -> int:
+    """Appends, and waits until it is on disk; returns where the lines begin.
+
+    Raises:
+      StorageError: the disk refuses; the file is as it was.
+    """
+    with disk_errors(path):
+        before = file.seek(0, os.SEEK_END)
+        try:
+            while lines:
+                lines = lines[file.write(lines) :]
+            os.fsync(file.fileno())
+        except OSError:
+            # What comes next must not follow half a line.
+            file.truncate(before)
+            raise
+    return before
+
+
+def check_regular(path: Path, what: str) -> None:
+    """Raises `StorageError` for what is there and no file of `what`.
+
+    A pipe would never end, and a device never fill.
+    """
+    if path.exists() and not path.is_file():
+        raise StorageError(
+            f"{path}: expected a regular file, got a folder, a pipe or a device; name "
+            f"the file of {what}"
+        )
+
+
+def check_head(row: Any, form: str, version: int) -> Mapping[str, Any]:
+    """The first line of a file; raises `InputError` if it is not of this format."""
+    if not isinstance(row, dict) or row.get("format") != form:
+        raise InputError(f"expected the format {form!r}, got {row!r:.80}")
+    found = row.get("version")
+    if type(found) is not int or found != version:
+        newer = type(found) is int and found > version
+        hint = "; a newer jerp may have written it" if newer else ""
+        raise InputError(f"version: expected {version}, got {found!r}{hint}")
+    return row
+
+
+def say_torn(path: Path, torn: int) -> None:
+    """Warns of a last line that is not whole; of the caller's caller's caller."""
+    if torn:
+        warnings.warn(
+            f"{path}: a half-written last line of {torn} bytes is left out",
+            stacklevel=4,
+        )
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """What the disk refuses as a `StorageError` that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{path}: cannot be written ({error.strerror}); what was written before is "
+            "whole. Make room or check the permissions, then run the command again"
+        ) from error
