@@ -101,6 +101,8 @@ def disk_errors(path: Path) -> Iterator[None]:
     """What the disk refuses as a `StorageError` that names the file."""
     try:
         yield
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(
             f"{path}: cannot be written ({error.strerror}); what was written before is "
