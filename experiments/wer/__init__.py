@@ -1,0 +1,1 @@
+"""WER: an optimizer of skills that a frozen executor follows."""
