@@ -30,7 +30,13 @@ from jerp.training.state import TrainState
 from jerp.trajectory import Trajectory
 from jerp.typing import USAGE_KINDS, Array, ArrayLike, Key, Outcome
 
-__all__ = ["SkillStep", "draft_episodes", "make_skill_step", "skill_algorithm"]
+__all__ = [
+    "SkillStep",
+    "draft_episodes",
+    "make_skill_step",
+    "skill_algorithm",
+    "write_drafts",
+]
 
 
 class SkillStep(NamedTuple):
@@ -192,13 +198,24 @@ def _outcome(reward: SkillReward, share: Array) -> Array:
     return jnp.where(reward.valid, found, Outcome.INFRASTRUCTURE).astype(jnp.int32)
 
 
+def write_drafts(policy: DraftPolicy, params: Any, key: Key, prompts: Array) -> Acted:
+    """A draft a row, drawn by a key of its own: that of the row's number.
+
+    Args:
+      policy: the optimizer.
+      params: of it.
+      key: consumed.
+      prompts: `[B, P]` int32.
+    """
+    rows = prompts.shape[0]
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(rows))
+    return policy.act(params, policy.start(params, rows), keys, prompts, None)[1]
+
+
 def _draft(
     policy: DraftPolicy, num_drafts: int, params: Any, key: Key, prompts: Array
 ) -> Acted:
-    rows = num_drafts * prompts.shape[0]
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(rows))
-    seen = jnp.tile(prompts, (num_drafts, 1))
-    return policy.act(params, policy.start(params, rows), keys, seen, None)[1]
+    return write_drafts(policy, params, key, jnp.tile(prompts, (num_drafts, 1)))
 
 
 def _learn(

@@ -17,7 +17,6 @@ import numpy as np
 
 from jerp.bridge.reflection import Reflector
 from jerp.envs.rule_language import RuleLanguage
-from jerp.errors import TrainingError
 from jerp.rules.book import RuleBook
 from jerp.rules.edits import EditCounts, EditOp
 from jerp.rules.pool import RulePool
@@ -43,9 +42,8 @@ from jerp.runs.jerp.revision import (
 )
 from jerp.runs.jerp.settings import Learns, RuleSettings, Tasks
 from jerp.runs.policy.groups import Play
-from jerp.runs.policy.iterations import is_sound
+from jerp.runs.policy.soundness import check_sound
 from jerp.storage.rule_history import LedgerRow, RuleEdit, RuleScores
-from jerp.storage.tensors import save_tree
 from jerp.training.joint import JointState
 from jerp.trajectory import Trajectory, valid_episodes
 from jerp.typing import Array
@@ -112,7 +110,8 @@ class Learner:
         )
         metrics, data = jax.device_get((metrics, data))
         found = {name: float(x) for name, x in metrics.items()}
-        self._check_sound(number, found, data)
+        if self.learns.policy:
+            check_sound(self.folder, number, found, data)
         proposal, counts, rows = _NOTHING
         if self.learns.rules_at(number):
             groups = self._groups(data, number)
@@ -236,22 +235,6 @@ class Learner:
             "references": float(len(memory.references)),
             "lost_groups": float(np.sum(~answered)),
         }
-
-    def _check_sound(
-        self, number: int, metrics: dict[str, float], data: Trajectory
-    ) -> None:
-        """Stops where a loss or gradient is no number, and keeps the episodes of it."""
-        if not self.learns.policy or is_sound(metrics):
-            return
-        path = self.folder / "nan-batch.safetensors"
-        tree: dict[str, Any] = dict(vars(data))
-        save_tree(path, tree, {"iteration": number})
-        raise TrainingError(
-            f"iteration {number}: the loss is {metrics['loss']}, the norm of its "
-            f"gradient {metrics['grad_norm']}; its episodes are in {path}, the state "
-            "before is in the last checkpoint; a smaller learning rate or "
-            "max_grad_norm may help"
-        )
 
 
 _NO_COUNTS: Any = (

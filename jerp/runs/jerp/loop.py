@@ -175,7 +175,7 @@ def train_jerp(
     check_learns(learns, retire)
     check_numbers(hyper, key, iterations, chunk)
     check_tasks(task, env_params)
-    check_params(task, hyper, params, reference, frozen)
+    check_params(task.policy, hyper, params, reference, frozen)
     check_reflector(reflector, learns, rules, tell)
     check_reader(task.policy, rules.config, language, play)
     tasks = Tasks(

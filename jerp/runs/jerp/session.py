@@ -9,10 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import jax
-import jax.numpy as jnp
 
 from jerp.rules.book import RuleBook
 from jerp.runs.jerp.learner import Learner
@@ -28,6 +24,7 @@ from jerp.runs.jerp.record import (
 )
 from jerp.runs.jerp.references import References
 from jerp.runs.jerp.settings import check_readable
+from jerp.runs.policy.checks import placed
 from jerp.storage.checkpoints import Checkpoints
 from jerp.storage.metrics import MetricsLog, Mirror
 from jerp.storage.rule_documents import (
@@ -126,7 +123,7 @@ def open_session(
     kept = learner.settings
     references = References(limit=kept.references, a_group=kept.references_a_group)
     memory = Memory(book, references, names, found)
-    state, done = _placed(JointState(train, pool)), checkpoints.latest or 0
+    state, done = placed(JointState(train, pool)), checkpoints.latest or 0
     # A file of the start pool may name fewer task keys than the run has.
     begun = {"pool_hash": found, "pool_hash_before": pool_hash(start)}
     document = {**begun, "ledger_rows": None}
@@ -143,15 +140,3 @@ def open_session(
     session = Session(learner, checkpoints, log, ledger, memory, state, done)
     write_pool(folder / POOL, session.document)
     return session
-
-
-def _placed(state: JointState) -> JointState:
-    """On the devices where it is, by intention, as what is restored.
-
-    Otherwise the programs of a run that goes on would all be compiled again.
-    """
-
-    def place(x: Any) -> Any:
-        return jax.device_put(x, x.sharding)
-
-    return jax.tree.map(place, jax.tree.map(jnp.asarray, state))

@@ -18,7 +18,7 @@ from jerp.training.group_settings import GroupHyper
 from jerp.training.state import TrainState
 from jerp.typing import Key
 
-__all__ = ["begun", "check_numbers", "check_params", "check_tasks"]
+__all__ = ["begun", "check_numbers", "check_params", "check_tasks", "placed"]
 
 
 def check_numbers(hyper: GroupHyper, key: Key, iterations: int, chunk: int) -> None:
@@ -53,7 +53,7 @@ def check_tasks(task: PolicyTask, env_params: Any) -> None:
 
 
 def check_params(
-    task: PolicyTask, hyper: GroupHyper, params: Any, reference: Any, frozen: Any
+    policy: Any, hyper: GroupHyper, params: Any, reference: Any, frozen: Any
 ) -> None:
     """Raises `ConfigError` for parameters that are not the policy's."""
     if reference is None and np.any(np.asarray(hyper.kl_weight)):
@@ -63,7 +63,7 @@ def check_params(
         )
     if frozen is not None:
         check_apart(params, frozen)
-    make = getattr(task.policy, "init", None)
+    make = getattr(policy, "init", None)
     if make is None:
         return
     wanted = _shapes(jax.eval_shape(make, jax.random.key(0)))
@@ -98,3 +98,15 @@ def begun(key: Key, task: PolicyTask, hyper: GroupHyper, params: Any) -> TrainSt
     init, _ = make_group_step(task.config, task.policy)
     mine = jax.tree.map(jnp.copy, params)
     return init(jax.random.fold_in(key, LEARN), hyper, mine)
+
+
+def placed(state: Any) -> Any:
+    """On the devices where it is, by intention, as what is restored.
+
+    Otherwise the programs of a run that goes on would all be compiled again.
+    """
+
+    def place(x: Any) -> Any:
+        return jax.device_put(x, x.sharding)
+
+    return jax.tree.map(place, jax.tree.map(jnp.asarray, state))

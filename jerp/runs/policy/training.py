@@ -107,7 +107,7 @@ def train_policy(
     check_numbers(hyper, key, iterations, chunk)
     check_tasks(task, env_params)
     _check_processes(play, mesh)
-    check_params(task, hyper, params, reference, frozen)
+    check_params(task.policy, hyper, params, reference, frozen)
     loop = compiled_iterations if play is None else partial(host_iterations, play)
     context = nullcontext() if mesh is None else jax.set_mesh(mesh)
     laid_out = (lambda tree: tree) if mesh is None else partial(shard, mesh)
