@@ -12,7 +12,6 @@ from jerp.bridge.misled import Misled
 from jerp.bridge.reflection import Occasion, Operation, Reflection, ShownRule, Trial
 from jerp.envs.house import house_small
 from jerp.envs.house_rules import TASK_TYPES, HouseRules
-from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_things import HouseTask
 from jerp.envs.rule_language import Situated, read_sentence
 from jerp.errors import ConfigError
@@ -35,6 +34,7 @@ from tests.bridge.trials import (
     occasion,
     trial,
 )
+from tests.envs.homes import some_tasks
 
 RIGHT = "When the pot is cold, light the stove."
 WRONG = "When the pot is cold, wait."
@@ -250,7 +250,7 @@ GROUPS = 120
 
 def told(noise, key):
     """Groups of eight noisy oracles, by task: the task's type and the trials."""
-    tasks = house_tasks(jax.random.key(0), GROUPS, size=HOUSE.size)
+    tasks = some_tasks(GROUPS)
     env = Situated(HOUSE, LANGUAGE)
     data = PLAY(jax.random.key(key), env, tasks, noise=noise)
     fields, rows = data.observation, data.task_id

@@ -14,17 +14,17 @@ from jerp.bridge.scripted import ScriptedExecutor
 from jerp.bridge.world_episodes import Replay, play_worlds
 from jerp.bridge.world_text import rows_of
 from jerp.envs.house import house_small
-from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import HouseText
 from jerp.envs.probes import Probe, probe_params
 from jerp.errors import ConfigError, InputError
 from jerp.rollout.demonstrations import demonstrations
 from jerp.trajectory import check_trajectory
 from jerp.typing import Outcome
+from tests.envs.homes import some_tasks
 
 STEPS, BATCH = 8, 4
 HOUSE = replace(house_small(), horizon=STEPS)
-TASKS = house_tasks(jax.random.key(0), 2, size=HOUSE.size)
+TASKS = some_tasks(2)
 TEXT = HouseText(HOUSE.size)
 SAID = [TEXT.task(None, task) for task in rows_of(jax.device_get(TASKS))]
 PLAIN, REACT = Prompting("plain"), Prompting("react")

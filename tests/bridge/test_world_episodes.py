@@ -12,7 +12,6 @@ import pytest
 from jerp.bridge.world_episodes import Replay, play_worlds
 from jerp.bridge.world_text import TextView
 from jerp.envs.house import house_small
-from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import HouseText
 from jerp.errors import InputError
 from jerp.models.policy import Acted
@@ -23,10 +22,11 @@ from jerp.rollout.scan import rollout
 from jerp.trajectory import check_trajectory
 from jerp.typing import Outcome
 from tests.bridge.words import word_tokenizer
+from tests.envs.homes import some_tasks
 
 STEPS, BATCH, SEEN, WRITTEN = 6, 6, 96, 7
 HOUSE = replace(house_small(), horizon=STEPS)
-TASKS = house_tasks(jax.random.key(0), 3, size=HOUSE.size)
+TASKS = some_tasks(3)
 TEXT = HouseText(HOUSE.size)
 RULES = ["When you hold: it, put it down.", "Open it."]
 WORDS = word_tokenizer(

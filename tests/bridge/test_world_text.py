@@ -7,7 +7,6 @@ from tokenizers.processors import TemplateProcessing
 
 from jerp.bridge.world_text import TextView
 from jerp.envs.house import house_small
-from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import HouseText
 from jerp.envs.lookup import Lookup
 from jerp.envs.lookup_tasks import lookup_tasks
@@ -21,6 +20,7 @@ from jerp.envs.tools_text import ToolsText
 from jerp.errors import ConfigError, InputError
 from tests.bridge.tiny_model import tokenizer as byte_tokenizer
 from tests.bridge.words import word_tokenizer
+from tests.envs.homes import some_tasks
 
 
 class Counter:
@@ -155,8 +155,7 @@ def test_actions_that_read_alike_are_never_open_at_once():
 def worlds():
     """Worlds that come with words, and two tasks of each."""
     house, shop, lookup, tools = house_small(), Shop(), Lookup(), Tools()
-    key = jax.random.key(0)
-    yield house, HouseText(house.size), house_tasks(key, 2, size=house.size)
+    yield house, HouseText(house.size), some_tasks(2)
     yield shop, ShopText(), shop_tasks(jax.random.key(1), 2, size=shop.size)
     yield lookup, LookupText(lookup.size), lookup_tasks(jax.random.key(2), 2)
     yield tools, ToolsText(), tools_tasks(jax.random.key(3), 2)

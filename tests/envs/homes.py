@@ -26,6 +26,14 @@ def tasks(env, split):
     return jax.tree.map(np.asarray, drawn_tasks)
 
 
+def some_tasks(number):
+    """As many of a small household, of which it is not the point that they were drawn.
+
+    Each number that is drawn is a program of its own.
+    """
+    return jax.tree.map(lambda x: x[:number], tasks(SMALL, "train"))
+
+
 def all_tasks(env, number):
     """The first of every split."""
     parts = (tasks(env, split) for split in SPLITS)

@@ -8,15 +8,15 @@ import pytest
 from jerp.envs.checks import check_environment
 from jerp.envs.house import house_small
 from jerp.envs.house_rules import TASK_TYPES, HouseRules
-from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_things import PLACES, HouseTask
 from jerp.envs.rule_language import Situated, read_sentence, sentence
 from jerp.rollout.demonstrations import demonstrations
+from tests.envs.homes import some_tasks
 
 HOUSE = house_small()
 RULES = HouseRules(HOUSE.size)
 ENV = Situated(HOUSE, RULES)
-TASKS = house_tasks(jax.random.key(0), 96, size=HOUSE.size)
+TASKS = jax.tree.map(jnp.asarray, some_tasks(96))
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def played():
 
 def test_it_is_a_world():
     env = Situated(Tools(horizon=16), RULES)
-    tasks: Any = tools_tasks(jax.random.key(2), 4)
+    tasks: Any = tools_tasks(jax.random.key(2), 8)
     check_environment(env, tasks, jax.random.key(3), num_steps=18)
 
 
@@ -83,7 +83,8 @@ def test_what_it_says_by_hand():
 
 
 def test_moves_go_through_jit_and_vmap():
-    actions, tasks = jnp.arange(5), tools_tasks(jax.random.key(2), 1)
+    actions = jnp.arange(5)
+    tasks = jax.tree.map(lambda x: x[:1], tools_tasks(jax.random.key(2), 8))
     move = partial(RULES.move, situation=jnp.int32(3), params=tasks)
     plain = [int(move(a)) for a in actions]
     assert jax.jit(jax.vmap(move))(actions).tolist() == plain == [1, 2, 3, 4, 5]

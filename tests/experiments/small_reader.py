@@ -1,16 +1,15 @@
 """A tiny model that knows the words of the house, as a folder of weights."""
 
 import jax
-import numpy as np
 
 from jerp.envs.house import house_small
 from jerp.envs.house_rules import HouseRules
-from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import TASK_TEXTS, HouseText
 from jerp.envs.house_things import OBJECTS, PLACES, ROOMS, HouseTask
 from jerp.models.presets import tiny_decoder
 from jerp.storage.export import export_folder
 from tests.bridge.words import word_tokenizer
+from tests.envs.homes import some_tasks
 from tests.models.tiny import random_params
 
 TEMPLATE = "{% for m in messages %}{{ m['content'] }}\n{% endfor %}"
@@ -20,8 +19,7 @@ def house_words():
     """A tokenizer of all that the house and its rules can say."""
     house = house_small()
     text, language = HouseText(house.size), HouseRules(house.size)
-    tasks = house_tasks(jax.random.key(0), 1, size=house.size)
-    row = jax.tree.map(lambda x: np.asarray(x)[0], tasks)
+    row = jax.tree.map(lambda x: x[0], some_tasks(1))
     names = [thing.name for thing in (*OBJECTS, *PLACES)]
     asked = [TASK_TEXTS[t].format(kind=n, place="x") for t in HouseTask for n in names]
     return word_tokenizer(

@@ -14,7 +14,6 @@ from experiments.gigpo_vs_grpo.main import run
 from experiments.gigpo_vs_grpo.report import SMOKE
 from experiments.jobs import language_model_run
 from jerp.envs.house import house_small
-from jerp.envs.house_tasks import house_tasks
 from jerp.envs.house_text import TASK_TEXTS, HouseText
 from jerp.envs.house_things import OBJECTS, PLACES, ROOMS, HouseTask
 from jerp.errors import ConfigError, StorageError, TrainingError, UnknownNameError
@@ -24,6 +23,7 @@ from jerp.storage.documents import write_json
 from jerp.storage.export import export_folder
 from jerp.storage.tensors import save_tree
 from tests.bridge.words import word_tokenizer
+from tests.envs.homes import some_tasks
 from tests.models.tiny import random_params
 
 SOLVED = {"base": 1, "trained": 3}
@@ -187,8 +187,7 @@ def house_words():
     """A tokenizer of all that the house can say."""
     house = house_small()
     text = HouseText(house.size)
-    tasks = house_tasks(jax.random.key(0), 1, size=house.size)
-    row = jax.tree.map(lambda x: np.asarray(x)[0], tasks)
+    row = jax.tree.map(lambda x: x[0], some_tasks(1))
     names = [thing.name for thing in (*OBJECTS, *PLACES)]
     asked = [TASK_TEXTS[t].format(kind=n, place="x") for t in HouseTask for n in names]
     return word_tokenizer(

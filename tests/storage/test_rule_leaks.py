@@ -4,8 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from jerp.envs.house import house_small
-from jerp.envs.house_tasks import house_tasks
 from jerp.errors import InputError, StorageError
 from jerp.storage.rule_documents import PoolDocument, PoolRule
 from jerp.storage.rule_history import RuleEdit, histories
@@ -17,6 +15,7 @@ from jerp.storage.rule_leaks import (
     without_leaks,
     write_digests,
 )
+from tests.envs.homes import some_tasks
 
 DOCUMENT = PoolDocument(
     {
@@ -27,7 +26,7 @@ DOCUMENT = PoolDocument(
 
 
 def test_the_same_task_has_the_same_digest_in_any_split():
-    tasks = house_tasks(jax.random.key(0), 5, size=house_small().size)
+    tasks = some_tasks(5)
     digests = task_digests(tasks)
     assert len(set(digests)) == 5 and {len(digest) for digest in digests} == {16}
     other = jax.tree.map(lambda x: np.asarray(x)[[3, 0]], tasks)
