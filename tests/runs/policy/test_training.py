@@ -272,14 +272,14 @@ def test_another_algorithm_in_the_same_folder_is_refused(tmp_path):
 
 def test_playing_from_the_host_is_the_same_training(tmp_path):
     """Also when it is resumed; and what made a loss NaN is kept."""
-    compiled, _ = trained(tmp_path / "compiled", 3)
+    compiled, _ = trained(tmp_path / "compiled", 4)
     trained(tmp_path / "host", 1, play=play_worlds)
-    stepped, _ = trained(tmp_path / "host", 3, play=play_worlds)
+    stepped, _ = trained(tmp_path / "host", 4, play=play_worlds)
     for x, y in zip(
         jax.tree.leaves(compiled.params), jax.tree.leaves(stepped.params), strict=True
     ):
         np.testing.assert_allclose(x, y, atol=1e-5)
-    whole, _ = trained(tmp_path / "host-whole", 3, play=play_worlds)
+    whole, _ = trained(tmp_path / "host-whole", 4, play=play_worlds)
     same(whole.params, stepped.params)
     rows = [read_metrics(tmp_path / n / "metrics.jsonl") for n in ("compiled", "host")]
     assert [r["success"] for r in rows[0]] == [r["success"] for r in rows[1]]
