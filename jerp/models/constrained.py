@@ -232,9 +232,10 @@ def generate_constrained(
     start = (cache, position, last, _some(legal), jnp.zeros_like(live))
     places = (jnp.arange(actions.shape[2]), jnp.moveaxis(actions, 2, 0))
     (cache, position, last, alive, _), drawn = jax.lax.scan(step, start, places)
-    numbers = [x.T for x in drawn]
+    tokens, log_prob, entropy, mask, choice = (x.T for x in drawn)
     action = jnp.argmax(alive, axis=-1).astype(jnp.int32)
-    written = ConstrainedTokens(*numbers, action, jnp.sum(numbers[1], axis=-1))
+    numbers = tokens, log_prob, entropy, mask, choice
+    written = ConstrainedTokens(*numbers, action, jnp.sum(log_prob, axis=-1))
     return Spoken(cache=cache, position=position, last=last, written=written)
 
 
