@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -96,12 +97,17 @@ class Busy:
         return Reflection(tuple(found), Counter({"malformed": turn % 2}))
 
 
+@partial(jax.jit, static_argnums=0)
+def first_params(policy):
+    return policy.init(jax.random.key(1))
+
+
 def run(folder, iterations, **changes):
     """`train_jerp` with small settings, some of them changed."""
     task, hyper = changes.pop("task", TASK), changes.pop("hyper", HYPER)
     tasks, key = changes.pop("tasks", TASKS), changes.pop("key", KEY)
     params = changes.pop("params", None)
-    params = task.policy.init(jax.random.key(1)) if params is None else params
+    params = first_params(task.policy) if params is None else params
     settings = {
         "rules": RULES,
         "reflector": Busy(),

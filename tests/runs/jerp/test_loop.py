@@ -35,6 +35,7 @@ from tests.runs.jerp.small_run import (
     TYPES,
     Busy,
     bits,
+    first_params,
     run,
     written,
 )
@@ -103,7 +104,7 @@ def test_uses_are_counted_and_the_policy_learns(whole):
     trained, _ = whole
     pool = jax.device_get(trained.state.pool)
     assert 0 < pool.wins.sum() < pool.uses.sum()
-    before = POLICY.init(jax.random.key(1))
+    before = first_params(POLICY)
     assert bits(trained.state.train.params) != bits(before)
     assert "rules" not in trained.state.train.params
 
@@ -150,7 +151,7 @@ def test_reflection_is_on_the_pool_before_and_on_earlier_successes(tmp_path):
 
 def test_a_policy_that_is_frozen_stays_and_rules_are_learned(tmp_path):
     trained = run(tmp_path, 2, learn_policy=False)
-    assert bits(trained.state.train.params) == bits(POLICY.init(jax.random.key(1)))
+    assert bits(trained.state.train.params) == bits(first_params(POLICY))
     rows = read_metrics(tmp_path / "metrics.jsonl")
     assert rows[-1]["rules"] > 2 and "loss" not in rows[-1]
     assert {"success", "steps", "references"} <= rows[-1].keys()
@@ -266,7 +267,7 @@ def test_a_group_that_nobody_answered_is_left_out_and_counted(tmp_path):
 
 
 def test_a_loss_that_is_no_number_stops_before_the_checkpoint(tmp_path):
-    params = POLICY.init(jax.random.key(1))
+    params = first_params(POLICY)
     params["decoder"]["embedding"] = params["decoder"]["embedding"] * jnp.nan
     with pytest.raises(TrainingError, match="iteration 0: the loss is nan"):
         run(tmp_path, 2, params=params)
@@ -316,7 +317,7 @@ def test_without_rules_it_is_grpo(tmp_path):
     )
     task = replace(TASK, policy=policy, config=GroupConfig(4))
     trained = run(*(tmp_path / "joint", 3), task=task, rules=rules, learn_rules=False)
-    params = policy.init(jax.random.key(1))
+    params = first_params(policy)
     wanted, _ = train_policy(
         *(tmp_path / "grpo", KEY, task, HYPER, TASKS, params), iterations=3
     )

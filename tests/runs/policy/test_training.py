@@ -29,10 +29,11 @@ TASKS = jax.tree.map(
     lambda x: jnp.tile(x, 2), probe_params("matching", "action", "delayed")
 )
 KEY = jax.random.key(0)
+INIT = jax.jit(POLICY.init)
 
 
 def trained(folder, number, *, task=TASK, hyper=HYPER, tasks=TASKS, **settings):
-    params = POLICY.init(jax.random.key(1))
+    params = INIT(jax.random.key(1))
     settings = {"chunk": 2, **settings}
     return train_policy(
         folder, KEY, task, hyper, tasks, params, iterations=number, **settings
@@ -80,7 +81,7 @@ def test_one_run_at_a_time_is_in_a_folder(tmp_path):
 def test_what_callers_hold_stays_and_what_a_run_holds_is_consumed(
     tmp_path, monkeypatch
 ):
-    params = POLICY.init(jax.random.key(1))
+    params = INIT(jax.random.key(1))
     held = (params, TASKS, jax.random.key_data(KEY))
     before = jax.tree.map(np.array, held)
     consumed = []
@@ -116,7 +117,7 @@ def test_rows_after_the_last_checkpoint_are_taken_back(tmp_path):
 
 
 def test_groups_are_of_distinct_tasks_and_start_alike():
-    data = played(POLICY.init(jax.random.key(1)))
+    data = played(INIT(jax.random.key(1)))
     by_group = np.asarray(data.task_id).reshape(4, 4)  # episode b is of group b % 4
     assert (by_group == by_group[:1]).all() and len(set(by_group[0])) == 4
     cues = np.asarray(data.observation)[:, 0, 0].reshape(4, 4)
@@ -154,7 +155,7 @@ def test_numbers_that_cannot_be_meant(tmp_path, settings, word):
 
 
 def test_refusals(tmp_path):
-    params = POLICY.init(jax.random.key(1))
+    params = INIT(jax.random.key(1))
     with pytest.raises(ConfigError, match="kl_weight: expected 0 without a reference"):
         trained(tmp_path / "kl", 2, hyper=HYPER.replace(kl_weight=0.5))
     with pytest.raises(ConfigError, match=r"frozen: .*'decoder' in both"):
@@ -221,7 +222,7 @@ def test_warnings_are_of_the_whole_run(tmp_path, monkeypatch):
 
 
 def test_lost_episodes_enter_no_mean():
-    params = POLICY.init(jax.random.key(1))
+    params = INIT(jax.random.key(1))
     data = played(params)
     lost = jnp.arange(16) < 4
     broken = data.replace(
@@ -256,7 +257,7 @@ def test_a_mirror_may_fail(tmp_path):
 def test_another_policy_in_the_same_folder_is_refused(tmp_path):
     trained(tmp_path / "run", 2)
     other = partial(train_policy, tmp_path / "run", KEY, TASK, HYPER, TASKS)
-    params = POLICY.init(jax.random.key(1))
+    params = INIT(jax.random.key(1))
     del params["decoder"]["final_norm"]
     with pytest.raises(ConfigError, match=r"decoder/final_norm to be .* got absent"):
         other(params, iterations=4)
