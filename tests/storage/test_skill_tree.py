@@ -48,6 +48,21 @@ def test_nodes_come_back_as_they_were_written(path):
     assert last["outcomes"] == [1, 4] and last["reward"] == 0.5
 
 
+def test_several_nodes_at_once_are_those_one_by_one(path):
+    whole = written(path)
+    path.unlink()
+    with SkillTreeFile(path) as file:
+        file.append(NODES[0])
+        before = path.read_bytes()
+        for wrong in ((NODES[1], NODES[1]), (NODES[1], NODES[0])):
+            with pytest.raises(InputError, match="id: expected"):
+                file.extend(wrong)
+        assert path.read_bytes() == before and len(file.tree) == 1
+        file.extend(NODES[1:])
+        assert file.tree.nodes == NODES
+    assert path.read_bytes() == whole
+
+
 def test_a_torn_last_line_is_dropped_and_said(path):
     whole = written(path)
     before = whole[:-1].rindex(b"\n") + 1

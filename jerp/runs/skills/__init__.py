@@ -1,0 +1,1 @@
+"""Runs of skills: an optimizer drafts, a frozen executor executes, and it learns."""
