@@ -64,7 +64,7 @@ def shown():
 
 @pytest.fixture(scope="module")
 def read():
-    params = READER.init(jax.random.key(4))
+    params = jax.jit(READER.init)(jax.random.key(4))
     play = partial(play_worlds, env=HOUSE, env_params=TASKS, policy=READER, **SIZES)
     return params, play(jax.random.key(3), params=params, view=view())
 
@@ -77,7 +77,7 @@ def test_the_same_trajectory_from_both_loops():
         num_layers=1,
         num_heads=1,
     )
-    params = policy.init(jax.random.key(1))
+    params = jax.jit(policy.init)(jax.random.key(1))
     play = jax.jit(partial(rollout, shared_start=True, **SIZES), static_argnums=(1, 3))
     compiled = play(jax.random.key(2), HOUSE, TASKS, policy, params)
     stepped = play_worlds(

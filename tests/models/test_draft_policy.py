@@ -114,7 +114,7 @@ def test_only_the_likeliest_are_drawn_where_top_k_says_so():
 
 def test_adapters_of_zero_change_nothing_and_alone_have_gradients(episodes):
     policy = replace(POLICY, lora=LoraConfig(2, 2.0))
-    params = policy.init(jax.random.key(1))
+    params = jax.jit(policy.init)(jax.random.key(1))
     params = {"decoder": PARAMS["decoder"], "adapters": params["adapters"]}
     frozen = {"decoder": params["decoder"]}
 

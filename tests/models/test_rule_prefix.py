@@ -35,7 +35,7 @@ _evaluate = jax.jit(POLICY.evaluate)
 
 def params(rules=RULES):
     """Larger than at the start, so that every input matters."""
-    tree = POLICY.init(jax.random.key(0))
+    tree = jax.jit(POLICY.init)(jax.random.key(0))
     tree = jax.tree.map(lambda x: 8 * x, tree)
     return {**tree, "rules": jnp.asarray(rules)}
 
@@ -134,7 +134,7 @@ def test_rules_for_a_policy_that_reads_none_are_refused():
     plain = step_policy(
         PROBE.field_sizes, PROBE.num_actions, num_steps=3, hidden_size=8, num_heads=2
     )
-    tree = plain.init(jax.random.key(0))
+    tree = jax.jit(plain.init)(jax.random.key(0))
     with pytest.raises(ConfigError, match="working_set: expected None"):
         played([[0, 1], [0, 1]], tree, plain)
     data = played([[0, 1], [0, 1]])

@@ -27,7 +27,7 @@ POLICY = step_policy(
 
 def params(seed=0, scale=20.0):
     """Larger than at the start, so that every input matters."""
-    tree = POLICY.init(jax.random.key(seed))
+    tree = jax.jit(POLICY.init)(jax.random.key(seed))
     tree = jax.tree.map(lambda x: x * scale, tree)
     tree["value"]["kernel"] = jnp.arange(8.0)
     return tree
@@ -160,7 +160,7 @@ def test_gradients_reach_every_parameter_and_are_finite():
 def test_in_a_rollout_starts_may_be_shared():
     policy = step_policy((2,), 2, num_steps=2, hidden_size=8, num_layers=1, num_heads=1)
     world = _CueAsField(Probe())
-    tree = policy.init(jax.random.key(1))
+    tree = jax.jit(policy.init)(jax.random.key(1))
     play = jax.jit(
         rollout,
         static_argnames=("env", "policy", "num_steps", "batch_size", "shared_start"),
@@ -189,7 +189,7 @@ def test_in_a_rollout_starts_may_be_shared():
 def test_steps_beyond_the_memory_are_refused_or_have_no_numbers():
     """By a rollout before it begins; by the policy where a loop is the host's."""
     policy = step_policy((2,), 2, num_steps=1, hidden_size=8, num_layers=1, num_heads=1)
-    tree, tasks = policy.init(jax.random.key(1)), probe_params("matching")
+    tree, tasks = jax.jit(policy.init)(jax.random.key(1)), probe_params("matching")
     world = _CueAsField(Probe())
     with pytest.raises(ConfigError, match="num_steps: expected at most 1, the steps"):
         rollout(

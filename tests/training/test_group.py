@@ -32,7 +32,7 @@ TABLE = Table()
 
 @cache
 def params(policy=TABLE):
-    return policy.init(jax.random.key(0))
+    return jax.jit(policy.init)(jax.random.key(0))
 
 
 @cache

@@ -222,7 +222,7 @@ def test_learning_is_the_group_step_and_leaves_the_pool():
     policy, hyper = CueTable(), GroupHyper(learning_rate=0.1)
     config = GroupConfig(2)
     step = make_joint_step(config, policy, RULES)
-    params = policy.init(jax.random.key(0))
+    params = jax.jit(policy.init)(jax.random.key(0))
     data = play(jax.random.key(1), params, policy=policy, groups=2)
     train = step.init(jax.random.key(2), hyper, params)
     pool = pool_of([(1, 2.0)])

@@ -115,7 +115,7 @@ def test_settings_of_files_and_words(tmp_path):
 
 @pytest.mark.slow
 def test_a_reference_to_stay_near_to(tmp_path):
-    params = POLICY.init(jax.random.key(1))
+    params = jax.jit(POLICY.init)(jax.random.key(1))
     hyper = HYPER.replace(kl_weight=0.5)
     with pytest.raises(ConfigError, match="kl_weight: expected 0 without a reference"):
         run(tmp_path / "none", 1, hyper=hyper)
@@ -132,7 +132,7 @@ def test_a_reference_to_stay_near_to(tmp_path):
 @pytest.mark.slow
 def test_parameters_that_are_not_trained(tmp_path):
     policy = replace(POLICY, value=True)
-    params = policy.init(jax.random.key(1))
+    params = jax.jit(policy.init)(jax.random.key(1))
     frozen = {"decoder": params.pop("decoder")}
     task = replace(TASK, policy=policy)
     trained = run(tmp_path, 2, task=task, params=params, frozen=frozen)

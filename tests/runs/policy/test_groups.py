@@ -26,7 +26,7 @@ HYPER = GroupHyper(learning_rate=0.1)
 
 @pytest.fixture(scope="module")
 def params():
-    return POLICY.init(jax.random.key(0))
+    return jax.jit(POLICY.init)(jax.random.key(0))
 
 
 @partial(jax.jit, static_argnums=1)
