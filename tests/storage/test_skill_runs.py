@@ -3,13 +3,15 @@
 import io
 import json
 import os
+import re
+from pathlib import Path
 
 import pytest
 
 from jerp.errors import InputError, StorageError
 from jerp.skills.document import Skill, render_skill
 from jerp.storage.skill_document import skill_hash
-from jerp.storage.skill_runs import SkillRun, SkillRunFile, Trial
+from jerp.storage.skill_runs import FIELDS, SkillRun, SkillRunFile, Trial
 from jerp.typing import Outcome
 
 SKILL = Skill("Move", "Files.", ("Find it.",))
@@ -194,3 +196,23 @@ def test_a_full_disk_leaves_the_file_as_it_was(path, monkeypatch):
 def test_bad_records(made, message):
     with pytest.raises(InputError, match=message):
         made()
+
+
+def test_a_file_of_the_first_release_is_read(path):
+    kept = Path(__file__).parent / "version1" / "skill-runs.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(kept.read_bytes())
+    with opened(path, "smollm2-135m, files") as file:
+        assert len(file) == 3
+        run = file[Trial("move-3", TEXT, 0)]
+        evidence = [{"call": "find", "returned": "é"}, 1.5]
+        assert run == SkillRun(Outcome.SUCCESS, evidence, 4, 310)
+        assert file[Trial("move-3", None, 0)].outcome == Outcome.FAILURE
+        assert file[Trial("copy-1", TEXT, 17)].outcome == Outcome.INFRASTRUCTURE
+    assert path.read_bytes() == kept.read_bytes()
+
+
+def test_the_page_names_the_fields():
+    page = (Path(__file__).parents[2] / "docs" / "skill_runs.md").read_text()
+    table = page.partition("format version 1")[2]
+    assert {*re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)} == FIELDS
