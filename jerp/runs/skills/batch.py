@@ -134,7 +134,7 @@ class Learner:
         scored = jax.device_get(scored)
         metrics = {name: float(x) for name, x in scored.metrics.items()}
         check_sound(self.folder, number, metrics, scored.episodes)
-        metrics |= self._metrics(drafts, samples, runs, scored, number)
+        metrics |= self._metrics(drafts, samples, found, scored, number)
         nodes, kept = self._nodes(drafts, samples, found, scored, number, first_id)
         return Batch(state, metrics, nodes, kept)
 
@@ -172,15 +172,18 @@ class Learner:
         self,
         drafts: Drafts,
         samples: Sequence[int],
-        runs: SkillRunFile,
+        found: Mapping[int, Sequence[SkillRun]],
         scored: Scored,
         number: int,
     ) -> dict[str, float]:
         """Means over the drafts that were not lost to a failed executor."""
         reward, valid = scored.reward, scored.reward.valid
-        trials = [t for row in drafts.trials(samples).values() for t in row]
-        # A skill that was drafted twice was executed once.
-        prices = [runs[trial] for trial in dict.fromkeys(trials)]
+        # A skill that was drafted twice for a task was executed once.
+        paid = {
+            trial: run
+            for row, asked in drafts.trials(samples).items()
+            for trial, run in zip(asked, found[row], strict=True)
+        }.values()
         faults = Counter(name for read in drafts.read for name in read.faults)
 
         def mean(value: Any) -> float:
@@ -196,8 +199,8 @@ class Learner:
             "lost_drafts": float(np.sum(~valid)),
             "reasoning_tokens": mean([r.reasoning_tokens for r in drafts.read]),
             "draft_tokens": float(sum(map(drafts.num_tokens, range(len(drafts.read))))),
-            "executor_calls": float(sum(run.executor_calls for run in prices)),
-            "executor_tokens": float(sum(run.tokens for run in prices)),
+            "executor_calls": float(sum(run.executor_calls for run in paid)),
+            "executor_tokens": float(sum(run.tokens for run in paid)),
             "format_weight": float(self.format_weight[number]),
             "learning_rate": float(self.learning_rate[number]),
             **{f"fault/{name}": float(times) for name, times in sorted(faults.items())},

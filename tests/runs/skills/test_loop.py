@@ -9,6 +9,7 @@ import optax
 import pytest
 
 from jerp.errors import ConfigError, ExecutorError, InputError, ShapeError, StorageError
+from jerp.models.lora import LoraConfig
 from jerp.runs.skills import batch, drafting
 from jerp.runs.skills.settings import SkillSettings
 from jerp.runs.skills.sources import order_of
@@ -19,6 +20,7 @@ from jerp.typing import Outcome
 from tests.runs.skills.small_skills import (
     HYPER,
     KEY,
+    POLICY,
     SETTINGS,
     STATES,
     TASKS,
@@ -275,6 +277,21 @@ def test_runs_of_another_workplace_are_not_taken(tmp_path):
         pass
     with pytest.raises(StorageError, match="runs of another executor"):
         run(tmp_path, 0)
+
+
+def test_adapters_alone_learn_beside_a_decoder_that_is_frozen(tmp_path):
+    policy = replace(POLICY, lora=LoraConfig(rank=2, alpha=4.0))
+    whole = jax.device_get(policy.init(jax.random.key(1)))
+    frozen = {"decoder": whole.pop("decoder")}
+    settings = {"policy": policy, "params": whole, "frozen": frozen}
+    trained = run(tmp_path, 1, **settings)
+    assert {*trained.state.params} == {*whole}
+    assert bits(trained.state.params) != bits(whole)
+    other = {"decoder": jax.tree.map(lambda x: x * 2, frozen["decoder"])}
+    with pytest.raises(StorageError, match="config/frozen"):
+        run(tmp_path, 1, **{**settings, "frozen": other})
+    drafts = run(tmp_path / "other", 1, **{**settings, "frozen": other}).tree
+    assert drafts.rows() != trained.tree.rows()
 
 
 class Unsure(Scripted):
