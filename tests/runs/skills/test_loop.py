@@ -8,7 +8,14 @@ import numpy as np
 import optax
 import pytest
 
-from jerp.errors import ConfigError, ExecutorError, InputError, ShapeError, StorageError
+from jerp.errors import (
+    ConfigError,
+    ExecutorError,
+    InputError,
+    ShapeError,
+    StorageError,
+    TrainingError,
+)
 from jerp.models.lora import LoraConfig
 from jerp.runs.skills import batch, drafting
 from jerp.runs.skills.settings import SkillSettings
@@ -16,10 +23,14 @@ from jerp.runs.skills.sources import order_of
 from jerp.runs.skills.work import Trial, check_verifier
 from jerp.storage.metrics import read_metrics
 from jerp.storage.skill_runs import SkillRunFile
+from jerp.storage.skill_tree import read_tree
+from jerp.storage.tensors import load_tree
 from jerp.typing import Outcome
 from tests.runs.skills.small_skills import (
     HYPER,
     KEY,
+    LENGTH,
+    PARAMS,
     POLICY,
     SETTINGS,
     STATES,
@@ -292,6 +303,17 @@ def test_adapters_alone_learn_beside_a_decoder_that_is_frozen(tmp_path):
         run(tmp_path, 1, **{**settings, "frozen": other})
     drafts = run(tmp_path / "other", 1, **{**settings, "frozen": other}).tree
     assert drafts.rows() != trained.tree.rows()
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_its_batch(tmp_path):
+    """What was executed is kept, what it did not learn from is not in the tree."""
+    params = jax.tree.map(lambda x: np.full_like(x, np.nan), PARAMS)
+    with pytest.raises(TrainingError, match="iteration 0: the loss is nan"):
+        run(tmp_path, params=params)
+    batch, about = load_tree(tmp_path / "nan-batch.safetensors")
+    assert batch["tokens"].shape == (ROWS, 1, LENGTH) and about["iteration"] == 0
+    assert len(read_tree(tmp_path / "tree.jsonl")) == len(TASKS)
+    assert read_metrics(tmp_path / "metrics.jsonl") == []
 
 
 class Unsure(Scripted):
