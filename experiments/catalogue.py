@@ -17,6 +17,8 @@ from experiments.joint_rules import sweep as joint_rules_sweep
 from experiments.pass_surface import main as pass_surface_main
 from experiments.pass_surface import sweep as pass_surface_sweep
 from experiments.settings import Setting
+from experiments.wer import main as wer_main
+from experiments.wer import sweep as wer_sweep
 from jerp.errors import UnknownNameError
 
 __all__ = ["EXPERIMENTS", "select"]
@@ -37,6 +39,10 @@ EXPERIMENTS: dict[str, tuple[Setting, ...]] = {
     "pass_surface": tuple(
         Setting(f"pass_surface/{i}", config, pass_surface_main.run)
         for i, config in enumerate(pass_surface_sweep.SETTINGS)
+    ),
+    "wer": tuple(
+        Setting(f"wer/{i}", config, wer_main.run)
+        for i, config in enumerate(wer_sweep.SETTINGS)
     ),
 }
 

@@ -1,12 +1,39 @@
-"""Settings of the experiment on skills and an optimizer that learns to write them."""
+"""Settings of the experiment on skills and an optimizer that learns to write them.
+
+    jerp run wer
+
+Does an optimizer that is rewarded for what its drafts lead to write better skills, for
+an executor that is never trained? Each seed has an executor and an optimizer of its
+own, cloned; all methods of a seed write for the same executor.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
+from experiments.command import command_of
 from jerp.errors import ConfigError
+from jerp.ops.checks import check_choice
+from jerp.runs.seeds import check_seed
+from jerp.runs.skills.settings import EVIDENCE, EvidenceShown
 
-__all__ = ["ExecutorSizes", "OptimizerSizes"]
+__all__ = ["DOMAINS", "SIZES", "ExecutorSizes", "OptimizerSizes", "Sizes", "WerConfig"]
+
+DOMAINS = ("travel", "vehicle")
+"""APIs that skills are written for."""
+
+
+def _check_counts(sizes: object, *names: str) -> None:
+    for name in names:
+        if (value := getattr(sizes, name)) < 1:
+            raise ConfigError(f"{name}: expected at least 1, got {value}")
+
+
+def _check_shares(sizes: object, *names: str) -> None:
+    for name in names:
+        if not 0 <= (value := getattr(sizes, name)) <= 1:
+            raise ConfigError(f"{name}: expected a share in [0, 1], got {value}")
 
 
 @dataclass(frozen=True)
@@ -63,13 +90,158 @@ class OptimizerSizes:
         _check_shares(self, "blank", "without", "kept", "seen")
 
 
-def _check_counts(sizes: object, *names: str) -> None:
-    for name in names:
-        if (value := getattr(sizes, name)) < 1:
-            raise ConfigError(f"{name}: expected at least 1, got {value}")
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything.
+
+    Attributes:
+      executor: what the executor is cloned from.
+      optimizer: what the optimizer is cloned from.
+      base_drafts: seed drafts of the clone, whose outcomes in 2 runs are counted.
+      train_tasks: of the split "train".
+      phases: P, of training.
+      batches: of a phase.
+      states: of a batch.
+      num_drafts: K, of a state.
+      num_runs: n, of a draft.
+      chunk: batches between two checkpoints.
+      refinement: of the training tasks, those that skills are written for once the
+        optimizer is trained.
+      rounds: of revision, after the seeds; each method without revision has as many
+        runs of the executor in other ways.
+      depths: rounds that the table of depths goes to.
+      lengths: numbers of steps that a merged skill may have; validation says which.
+      validation: tasks of the split "train" that no skill was written for.
+      test: tasks of the split "seen", the same for all seeds.
+      validation_runs: of a validation task.
+      test_runs: of a test task.
+    """
+
+    executor: ExecutorSizes = field(default_factory=ExecutorSizes)
+    optimizer: OptimizerSizes = field(default_factory=OptimizerSizes)
+    base_drafts: int = 256
+    train_tasks: int = 1024
+    phases: int = 3
+    batches: int = 100
+    states: int = 32
+    num_drafts: int = 4
+    num_runs: int = 2
+    chunk: int = 20
+    refinement: int = 256
+    rounds: int = 2
+    depths: int = 3
+    lengths: tuple[int, ...] = (1, 2, 4, 8)
+    validation: int = 512
+    test: int = 1024
+    validation_runs: int = 2
+    test_runs: int = 2
+
+    def __post_init__(self) -> None:
+        names = ("base_drafts", "phases", "batches", "states", "chunk", "rounds")
+        _check_counts(self, *names, "validation_runs", "test_runs")
+        for name in ("base_drafts", "refinement", "validation", "test"):
+            if (value := getattr(self, name)) % len(DOMAINS):
+                raise ConfigError(
+                    f"{name}: expected as many of each of {len(DOMAINS)} domains, got "
+                    f"{value}"
+                )
+        if not len(DOMAINS) <= self.refinement <= self.train_tasks:
+            raise ConfigError(
+                f"refinement: expected from {len(DOMAINS)} to {self.train_tasks}, the "
+                f"training tasks, got {self.refinement}"
+            )
+        if self.depths < self.rounds:
+            raise ConfigError(
+                f"depths: expected at least {self.rounds} rounds, got {self.depths}"
+            )
+
+    @property
+    def total(self) -> int:
+        """Batches of all phases."""
+        return self.phases * self.batches
 
 
-def _check_shares(sizes: object, *names: str) -> None:
-    for name in names:
-        if not 0 <= (value := getattr(sizes, name)) <= 1:
-            raise ConfigError(f"{name}: expected a share in [0, 1], got {value}")
+SIZES = {
+    "default": Sizes(),
+    "smoke": Sizes(
+        executor=ExecutorSizes(demonstrations=256, epochs=2),
+        optimizer=OptimizerSizes(demonstrations=256, epochs=4),
+        base_drafts=8,
+        train_tasks=16,
+        batches=2,
+        states=4,
+        num_drafts=2,
+        chunk=2,
+        refinement=8,
+        validation=16,
+        test=16,
+    ),
+    "full": Sizes(test=2048),
+}
+
+SEEDS = {"default": 3, "smoke": 1, "full": 5}
+
+
+@dataclass(frozen=True)
+class WerConfig:
+    """Trains an optimizer of skills on what its drafts lead to, and compares it.
+
+    Attributes:
+      seeds: training seeds, each with an executor and an optimizer of its own; None
+        gives 3, and 5 with `full`.
+      workers: processes side by side.
+      evidence: what a revision is written from, in training and after: a run of the
+        skill that succeeded and one that failed, one of them, or none.
+      out: run folder; None gives `jerp-runs/wer`. The same command in the same folder
+        resumes.
+      smoke: check the plumbing, with one seed unless `seeds` says more, in about a
+        minute; numbers mean nothing.
+      full: five seeds, more tasks in the test.
+      seed: root of all random keys; in [0, 2^32).
+    """
+
+    seeds: int | None = None
+    workers: int = 2
+    evidence: EvidenceShown = "paired"
+    out: Path | None = None
+    smoke: bool = False
+    full: bool = False
+    seed: int = 0
+
+    def __post_init__(self):
+        for name in ("seeds", "workers"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name}: expected at least 1, got {value}")
+        check_seed(self.seed)
+        check_choice("evidence", self.evidence, EVIDENCE)
+        if self.smoke and self.full:
+            raise ConfigError("smoke and full exclude each other; give one of them")
+
+    @property
+    def scale(self) -> str:
+        """Which of `SIZES`."""
+        return "smoke" if self.smoke else "full" if self.full else "default"
+
+    @property
+    def sizes(self) -> Sizes:
+        """Numbers of tasks, drafts and batches."""
+        return SIZES[self.scale]
+
+    @property
+    def num_seeds(self) -> int:
+        """Of training."""
+        return SEEDS[self.scale] if self.seeds is None else self.seeds
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        name = "" if self.evidence == "paired" else f"-{self.evidence}"
+        name += "-smoke" if self.smoke else "-full" if self.full else ""
+        return self.out or Path("jerp-runs") / f"wer{name}"
+
+    @property
+    def command(self) -> str:
+        """The command that makes this run."""
+        names = ("seeds", "evidence", "seed", "smoke", "full", "out")
+        return command_of("jerp run wer", self, names)

@@ -26,6 +26,7 @@ from jerp.cli.run import (
     RunHarness,
     RunJerp,
     RunPassSurface,
+    RunWer,
     run_commands,
 )
 from jerp.cli.skills import SkillsDiff, SkillsExport, SkillsShow, SkillsTree
@@ -116,6 +117,7 @@ def _app(words: Sequence[str]) -> SubcommandApp:
         "gigpo-vs-grpo": RunGigpoVsGrpo,
         "jerp": RunJerp,
         "pass-surface": RunPassSurface,
+        "wer": RunWer,
     }
     experiments = run_commands() if words[:1] == ["run"] else outlines
     groups: dict[str, tuple[str, dict[str, Callable[..., Any]]]] = {

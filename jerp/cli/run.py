@@ -14,6 +14,7 @@ __all__ = [
     "RunHarness",
     "RunJerp",
     "RunPassSurface",
+    "RunWer",
     "run_commands",
 ]
 
@@ -38,11 +39,17 @@ class RunPassSurface:
     """Asks whether training moved the capability boundary: trains, samples, reports."""
 
 
+@dataclass(frozen=True)
+class RunWer:
+    """Trains an optimizer of skills on what its drafts lead to, and compares it."""
+
+
 EXPERIMENTS = {
     "harness": ("harness_control", "HarnessConfig"),
     "gigpo-vs-grpo": ("gigpo_vs_grpo", "GigpoConfig"),
     "jerp": ("joint_rules", "JerpConfig"),
     "pass-surface": ("pass_surface", "PassSurfaceConfig"),
+    "wer": ("wer", "WerConfig"),
 }
 """By command the package in `experiments` and the class of its settings."""
 

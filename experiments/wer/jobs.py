@@ -1,0 +1,138 @@
+"""What one process does: clone executor and optimizer, train the latter, evaluate it.
+
+    <run>/tools/seed-0/base/        params.safetensors, evaluation.safetensors
+    <run>/tools/seed-0/train/       metrics.jsonl, tree.jsonl, runs.jsonl, checkpoints/,
+                                    phase-<p>.safetensors, evaluation.safetensors
+    <run>/tools/seed-0/evaluation/  a folder an inference, evaluation.safetensors
+
+    python -m experiments.wer.jobs RUN-FOLDER INDEX/COUNT CONFIG-AS-JSON PHASE
+
+A job whose evaluation is there is done; one that was interrupted resumes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from experiments.jobs.job import Job, part_of
+from experiments.jobs.job_files import read_job_metrics, read_job_tree
+from experiments.jobs.process_notes import ProcessNotes
+from experiments.jobs.program import run_program
+from experiments.wer.base import cloned_base, measured_base, words_of_place
+from experiments.wer.config import SIZES, Sizes
+from experiments.wer.training import train_optimizer
+from jerp.runs.skills.settings import EvidenceShown
+from jerp.storage.documents import write_json
+from jerp.storage.locks import lock_folder
+from jerp.storage.tensors import save_tree
+from jerp.typing import Key
+
+__all__ = ["CURVES", "PARAMS", "PHASES", "WORLD", "Work", "jobs_of", "run_jobs"]
+
+WORLD = "tools"
+PARAMS = "params.safetensors"
+PHASES = ("base", "train")
+
+CURVES = ("success", "parsed", "mixed")
+"""Metrics of every batch that are kept as a training's evaluation."""
+
+CLONE, STAND, TASKS, TRAIN, EVALUATE = range(5)
+"""Streams of random keys of a seed."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all jobs of a run share.
+
+    Attributes:
+      sizes: numbers of tasks, drafts and batches.
+      evidence: what a revision is written from.
+      seed: root of all random keys.
+      num_seeds: of training.
+    """
+
+    sizes: Sizes
+    evidence: EvidenceShown
+    seed: int
+    num_seeds: int
+
+
+def jobs_of(phase: str, work: Work) -> list[Job]:
+    """A phase's jobs."""
+    return [Job(WORLD, phase, seed) for seed in range(work.num_seeds)]
+
+
+def run_jobs(folder: Path, phase: str, part: tuple[int, int], work: Work) -> None:
+    """Does the part `(index, count)` of a phase's jobs."""
+    notes = ProcessNotes()
+    for job in part_of(jobs_of(phase, work), part):
+        if job.is_done(folder):
+            continue
+        where = job.folder(folder)
+        where.mkdir(parents=True, exist_ok=True)
+        # Not even a process whose parent was killed may write here at the same time.
+        with lock_folder(where):
+            found = _MAKE[phase](where, _key(work, job), work)
+            write_json(where / "process.json", notes.taken())
+            # Last, because it marks the job as done.
+            save_tree(where / "evaluation.safetensors", found, {})
+
+
+def _key(work: Work, job: Job) -> Key:
+    return jax.random.fold_in(jax.random.key(work.seed), job.seed)
+
+
+def _base(where: Path, key: Key, work: Work) -> dict[str, Any]:
+    clone, stand = (jax.random.fold_in(key, i) for i in (CLONE, STAND))
+    if (where / PARAMS).exists():
+        params = read_job_tree(where, PARAMS)[0]
+    else:
+        params, notes = cloned_base(clone, work.sizes)
+        save_tree(where / PARAMS, params, notes)
+    return measured_base(stand, params, work.sizes)._asdict()
+
+
+def _train(where: Path, key: Key, work: Work) -> dict[str, Any]:
+    base = read_job_tree(where.parent / "base", PARAMS)[0]
+    train_optimizer(
+        *(where, jax.random.fold_in(key, TRAIN), base, _train_tasks(key, work)),
+        sizes=work.sizes,
+        evidence=work.evidence,
+    )
+    rows = read_job_metrics(where, work.sizes.total, CURVES)
+    # Of a batch of which nobody's draft was answered there is no mean.
+    curves = {name: [_number(row[name]) for row in rows] for name in CURVES}
+    return {name: np.asarray(curve, np.float32) for name, curve in curves.items()}
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _train_tasks(key: Key, work: Work) -> Any:
+    """Tasks of a seed that its optimizer is trained with."""
+    stream = jax.random.fold_in(key, TASKS)
+    return words_of_place().place.tasks(stream, work.sizes.train_tasks, "train")
+
+
+_MAKE = {"base": _base, "train": _train}
+
+
+def main(words: list[str]) -> int:
+    """See the module's first lines."""
+    folder, part, config, phase = words
+    settings = json.loads(config)
+    work = Work(**{**settings, "sizes": SIZES[settings["sizes"]]})
+    index, count = part.split("/")
+    run_jobs(Path(folder), phase, (int(index), int(count)), work)
+    return 0
+
+
+if __name__ == "__main__":
+    run_program(main)

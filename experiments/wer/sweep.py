@@ -1,0 +1,16 @@
+"""Settings of the experiment under stable ids; the tuple only grows."""
+
+from __future__ import annotations
+
+from experiments.wer.config import WerConfig
+
+__all__ = ["SETTINGS"]
+
+SETTINGS = (
+    WerConfig(),
+    WerConfig(seed=1),
+    WerConfig(full=True),
+    WerConfig(evidence="failure"),
+    WerConfig(evidence="success"),
+    WerConfig(evidence="none"),
+)
