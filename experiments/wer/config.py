@@ -164,9 +164,9 @@ class Sizes:
 SIZES = {
     "default": Sizes(),
     "smoke": Sizes(
-        executor=ExecutorSizes(demonstrations=256, epochs=2),
-        optimizer=OptimizerSizes(demonstrations=256, epochs=4),
-        base_drafts=8,
+        executor=ExecutorSizes(demonstrations=1024, epochs=6),
+        optimizer=OptimizerSizes(demonstrations=1024, epochs=5),
+        base_drafts=64,
         train_tasks=16,
         batches=2,
         states=4,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,12 @@ from experiments.jobs.process_notes import ProcessNotes
 from experiments.jobs.program import run_program
 from experiments.wer.base import cloned_base, measured_base, words_of_place
 from experiments.wer.config import SIZES, Sizes
-from experiments.wer.training import train_optimizer
+from experiments.wer.evaluation import evaluate_seed
+from experiments.wer.training import phase_params, train_optimizer
 from jerp.runs.skills.settings import EvidenceShown
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
+from jerp.storage.skill_tree import read_tree
 from jerp.storage.tensors import save_tree
 from jerp.typing import Key
 
@@ -37,13 +40,22 @@ __all__ = ["CURVES", "PARAMS", "PHASES", "WORLD", "Work", "jobs_of", "run_jobs"]
 
 WORLD = "tools"
 PARAMS = "params.safetensors"
-PHASES = ("base", "train")
+PHASES = ("base", "train", "evaluation")
 
 CURVES = ("success", "parsed", "mixed")
 """Metrics of every batch that are kept as a training's evaluation."""
 
+COSTS = ("executor_calls", "draft_tokens")
+"""Of a batch."""
+
 CLONE, STAND, TASKS, TRAIN, EVALUATE = range(5)
 """Streams of random keys of a seed."""
+
+TEST = 2_000_000
+"""The stream of the test's tasks; those below belong to seeds."""
+
+Made = tuple[dict[str, Any], dict[str, Any]]
+"""Arrays and a document."""
 
 
 @dataclass(frozen=True)
@@ -78,37 +90,59 @@ def run_jobs(folder: Path, phase: str, part: tuple[int, int], work: Work) -> Non
         where.mkdir(parents=True, exist_ok=True)
         # Not even a process whose parent was killed may write here at the same time.
         with lock_folder(where):
-            found = _MAKE[phase](where, _key(work, job), work)
+            found, document = _MAKE[phase](where, _key(work, job), work)
             write_json(where / "process.json", notes.taken())
             # Last, because it marks the job as done.
-            save_tree(where / "evaluation.safetensors", found, {})
+            save_tree(where / "evaluation.safetensors", found, document)
 
 
 def _key(work: Work, job: Job) -> Key:
     return jax.random.fold_in(jax.random.key(work.seed), job.seed)
 
 
-def _base(where: Path, key: Key, work: Work) -> dict[str, Any]:
+def _base(where: Path, key: Key, work: Work) -> Made:
     clone, stand = (jax.random.fold_in(key, i) for i in (CLONE, STAND))
     if (where / PARAMS).exists():
         params = read_job_tree(where, PARAMS)[0]
     else:
         params, notes = cloned_base(clone, work.sizes)
         save_tree(where / PARAMS, params, notes)
-    return measured_base(stand, params, work.sizes)._asdict()
+    return measured_base(stand, params, work.sizes)._asdict(), {}
 
 
-def _train(where: Path, key: Key, work: Work) -> dict[str, Any]:
+def _train(where: Path, key: Key, work: Work) -> Made:
     base = read_job_tree(where.parent / "base", PARAMS)[0]
     train_optimizer(
         *(where, jax.random.fold_in(key, TRAIN), base, _train_tasks(key, work)),
         sizes=work.sizes,
         evidence=work.evidence,
     )
-    rows = read_job_metrics(where, work.sizes.total, CURVES)
+    rows = read_job_metrics(where, work.sizes.total, (*CURVES, *COSTS))
     # Of a batch of which nobody's draft was answered there is no mean.
     curves = {name: [_number(row[name]) for row in rows] for name in CURVES}
-    return {name: np.asarray(curve, np.float32) for name, curve in curves.items()}
+    seeds = [node for node in read_tree(where / "tree.jsonl").nodes if not node.phase]
+    return (
+        {name: np.asarray(curve, np.float32) for name, curve in curves.items()},
+        {
+            "calls": sum(row["executor_calls"] for row in rows)
+            + sum(node.executor_calls for node in seeds),
+            "draft_tokens": sum(row["draft_tokens"] for row in rows)
+            + sum(node.tokens for node in seeds),
+        },
+    )
+
+
+def _evaluation(where: Path, key: Key, work: Work) -> Made:
+    base = read_job_tree(where.parent / "base", PARAMS)[0]
+    return evaluate_seed(
+        *(where, jax.random.fold_in(key, EVALUATE)),
+        jax.random.fold_in(jax.random.key(work.seed), TEST),
+        base["executor"],
+        partial(phase_params, where.parent),
+        _train_tasks(key, work),
+        sizes=work.sizes,
+        evidence=work.evidence,
+    )
 
 
 def _number(value: float | None) -> float:
@@ -121,7 +155,7 @@ def _train_tasks(key: Key, work: Work) -> Any:
     return words_of_place().place.tasks(stream, work.sizes.train_tasks, "train")
 
 
-_MAKE = {"base": _base, "train": _train}
+_MAKE = {"base": _base, "train": _train, "evaluation": _evaluation}
 
 
 def main(words: list[str]) -> int:

@@ -1,7 +1,8 @@
 """Runs the experiment in processes side by side, and reports.
 
-The run folder then holds manifest.json, results.json, and a folder a seed with
-parameters, metrics, checkpoints, and all drafts and runs.
+The run folder then holds manifest.json, results.json, report.md, report.html, figures/,
+skills/, the drafts of WER's best seed after training in tree.jsonl, and a folder a seed
+with parameters, metrics, checkpoints, and all drafts and runs.
 """
 
 from __future__ import annotations
@@ -17,13 +18,26 @@ from rich.progress import Progress
 import jerp
 from experiments.jobs.job import iterations_done
 from experiments.jobs.processes import run_together
-from experiments.wer.analysis import analyse, base_standing
+from experiments.wer.analysis import analyse, base_standing, seed_folders
 from experiments.wer.config import WerConfig
+from experiments.wer.figures import write_figures
 from experiments.wer.jobs import PHASES, Work, jobs_of
-from experiments.wer.report import standing_lines
+from experiments.wer.methods import LABELS, WER
+from experiments.wer.report import (
+    STAND_INS,
+    directions,
+    document,
+    standing_lines,
+    terminal_table,
+)
+from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
+from jerp.skills.document import parse_skill
+from jerp.storage.atomic import write_bytes
 from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
+from jerp.storage.skill_document import SkillDocument
+from jerp.storage.skill_files import skill_path, write_skill
 
 __all__ = ["run"]
 
@@ -57,11 +71,12 @@ def run(config: WerConfig, *, console: Console | None = None) -> dict[str, Any]:
                 "seeds": config.num_seeds,
                 "evidence": config.evidence,
                 "sizes": _sizes(config),
+                "stand_ins": STAND_INS,
                 "base": base,
                 **analyse(keys[1], config),
             }
         )
-        write_json(config.folder / "results.json", results)
+        _write(results, config, console)
     return results
 
 
@@ -102,3 +117,40 @@ def _in_processes(
         lambda: progress.update(bar, completed=iterations_done(folder, jobs, each)),
         environment=HASTE if config.smoke else None,
     )
+
+
+def _write(results: dict[str, Any], config: WerConfig, console: Console) -> None:
+    folder = config.folder
+    write_json(folder / "results.json", results)
+    write_figures(results, folder / "figures")
+    _write_skills(results, config)
+    tree = seed_folders(config, "evaluation")[results["tree_seed"]] / WER / "tree.jsonl"
+    write_bytes(folder / "tree.jsonl", tree.read_bytes())
+    page = write_page(document(results), folder)
+    console.print(terminal_table(results))
+    for line in directions(results):
+        console.print(line)
+    for note in results["training"]["warnings"]:
+        console.print(f"note: {note}")
+    console.print(STAND_INS)
+    console.print(f"report: {page}", soft_wrap=True)
+
+
+def _write_skills(results: dict[str, Any], config: WerConfig) -> None:
+    """The best skill of each domain, as a file to hand on."""
+    (config.folder / "skills").mkdir(exist_ok=True)
+    for domain, found in results["chosen"].items():
+        effect = found["effect"]
+        known = effect["low"] is not None
+        skill = SkillDocument(
+            parse_skill(found["skill"]),
+            domain,
+            effect=effect["point"],
+            interval=(effect["low"], effect["high"]) if known else None,
+            tasks=found["tasks"],
+            against="no skill",
+            split="test",
+            model=f"decoder cloned for seed {found['seed']}",
+            run=f"{results['command']}, {LABELS[found['method']]}",
+        )
+        write_skill(skill_path(config.folder, domain), skill)
