@@ -66,7 +66,8 @@ class Skill:
     The form is Unicode's NFC with one blank between words and none around them. A text
     begins with a letter, a digit, a quote or a bracket and not as an item of a list
     does; it has no line break, no control or invisible character, no code fence, no
-    link, no control token of a chat template, and no `<` unless a blank or `=` follows.
+    link of Markdown (an address alone is none), no control token of a chat template,
+    and no `<` unless a blank or `=` follows.
     Placeholders are written in braces: `{amount}`.
 
     Attributes:

@@ -138,6 +138,11 @@ UNFIT = {
 }
 
 
+def test_an_address_is_no_link_of_markdown():
+    text = "Open https://example.org/a_(b) [see] (there)."
+    assert Skill("a", "b", (text,)).workflow == (text,)
+
+
 @pytest.mark.parametrize("text", UNFIT)
 def test_what_no_text_of_a_skill_may_be_is_refused_by_its_name(text):
     reason = UNFIT[text]
