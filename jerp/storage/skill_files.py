@@ -97,7 +97,7 @@ def find_skills(
     Raises:
       StorageError: there is none; folders below that have some are named.
       InputError: a file is damaged, cannot be meant, or says another domain than its
-        name.
+        name; or a domain is wanted of a file that says none.
       UnknownNameError: there is no such domain.
     """
     path = Path(path)
@@ -105,6 +105,11 @@ def find_skills(
         raise StorageError(f"{path}: there is no such file or folder; check the path")
     if not path.is_dir():
         document = read_skill(path)
+        if domain is not None and not document.domain:
+            raise InputError(
+                f"domain: {path} says no domain, so none can be chosen, got "
+                f"{domain!r}; leave --domain out"
+            )
         found = {document.domain: document}
     else:
         found = {file.stem: _of_run(file) for file in _files(path)}

@@ -129,6 +129,7 @@ def test_tree_says_what_a_kill_cut_off(run, capsys):
         ("show none.md", "there is no such file or folder"),
         ("show .", "name one of wer/seed-0"),
         ("show RUN --domain trading", "unknown domain 'trading'; did you mean"),
+        ("show plain.md --domain x", "plain.md says no domain, so none can be chosen"),
         ("show broken.md", "broken.md: line 1: expected '# NAME', got 'a'"),
         ("diff RUN RUN", "--domain: expected one of files, travel; RUN has a skill"),
         ("export RUN --out a.md", "--domain: expected one of files, travel"),
@@ -145,6 +146,7 @@ def test_tree_says_what_a_kill_cut_off(run, capsys):
 def test_a_mistake_is_one_line(run, monkeypatch, capsys, words, message):
     monkeypatch.chdir(run.parents[1])
     (run.parents[1] / "broken.md").write_text("a")
+    (run.parents[1] / "plain.md").write_text(render_skill(SKILL))
     words = words.replace("RUN", "wer/seed-0").split()
     found = said(capsys, *words, status=2)
     assert message.replace("RUN", "wer/seed-0") in found

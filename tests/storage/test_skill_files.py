@@ -232,6 +232,14 @@ def test_the_skills_of_a_run_are_found_by_domain(run):
         find_skills(skill_path(run, "files"), domain="trading")
 
 
+def test_no_domain_can_be_chosen_of_a_file_that_says_none(tmp_path):
+    path = tmp_path / "a.md"
+    write_skill(path, dataclasses.replace(DOCUMENT, domain=""))
+    assert list(find_skills(path)) == [""]
+    with pytest.raises(InputError, match=r"a\.md says no domain.*'x'; leave --domain"):
+        find_skills(path, domain="x")
+
+
 def test_a_folder_without_skills_names_those_below(run, tmp_path):
     with pytest.raises(StorageError, match=f"name one of {run}$"):
         find_skills(tmp_path)
