@@ -88,7 +88,7 @@ def tables(results: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[Tabl
             comparison["difference"],
             sign=True,
         )
-        yield _capability(comparison, first, second)
+        yield _capability(part, comparison, first, second)
 
 
 def surface_table(
@@ -158,7 +158,9 @@ def _marginal_horizon(results: Mapping[str, Any], agent: Mapping[str, Any]) -> T
     return Table(title, ("k", *steps, "T*"), rows)
 
 
-def _capability(comparison: Mapping[str, Any], first: str, second: str) -> Table:
+def _capability(
+    part: Mapping[str, Any], comparison: Mapping[str, Any], first: str, second: str
+) -> Table:
     header = (
         "T",
         "both",
@@ -179,8 +181,10 @@ def _capability(comparison: Mapping[str, Any], first: str, second: str) -> Table
         )
         for row in comparison["boundary"]
     ]
-    title = f"Tasks solved at least once (gains: {second} alone, losses: {first} alone)"
-    return Table(title, header, rows)
+    title = f"Tasks solved at least once (gains: {second} alone, losses: {first} alone"
+    if part["num_distinct"] != part["num_kept"]:
+        title += "; a task counts once a seed, and p is too small: see the verdict"
+    return Table(f"{title})", header, rows)
 
 
 def _cell(band: Mapping[str, Any], i: int, j: int, *, sign: bool = False) -> str:

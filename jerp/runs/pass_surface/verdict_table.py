@@ -15,8 +15,9 @@ __all__ = ["VERDICT_NOTE", "verdict_sentences", "verdict_table"]
 HEADER = ("+ : -", "tasks", "p up", "p down", "seeds", "Pass@1", "verdict")
 
 VERDICT_NOTE = (
-    "+ : -, tasks that the second of the pair gained and lost: solved in the first k "
-    "answered runs of one agent and not of the other. p, one-sided and exact, Holm "
+    "+ : -, tasks that the second of the pair gained and lost: solved in k answered "
+    "runs of one agent and not of the other, k the largest, dealt out at random where "
+    "an agent has more. p, one-sided and exact, Holm "
     f"over the parts of a pair, not over pairs, to be under {number_text(ALPHA)}. "
     "Seeds, gain - loss on average between training seeds. Pass@1, difference of "
     "Pass@(1, T) on tasks that both solve, of these trainings alone. Intervals at "

@@ -6,13 +6,16 @@ import pytest
 
 from jerp.cli import main
 from jerp.estimators.verdict import BoundaryVerdict
+from jerp.readers.outcomes import SampleArrays
 from jerp.runs.pass_surface import run as module
+from jerp.runs.pass_surface.agents import shuffled_runs
 from jerp.runs.pass_surface.analysis import analyse
 from jerp.runs.pass_surface.inputs import read_inputs
 from jerp.runs.pass_surface.needed import needed
 from jerp.runs.pass_surface.settings import PassktSettings
 from jerp.runs.pass_surface.verdict_words import verdict_words
 from jerp.storage.documents import read_json
+from jerp.typing import Outcome
 from tests.runs.pass_surface.files import (
     HALF,
     LOST,
@@ -213,13 +216,20 @@ def test_a_shared_agent_has_one_seed_a_task(tmp_path, without_bands):
 
 
 def test_whoever_has_more_runs_solves_no_more(tmp_path, without_bands):
-    """Solved is solved in the first k answered runs of either agent."""
+    """Solved is solved in k answered runs of either agent, dealt out where it has more.
+
+    One run of two solves: k = 1 of them in about half of the tasks, both in all.
+    """
     few, many = ({f"t{i}": runs for i in range(9)} for runs in (OPEN, OPEN + SOLVED))
     files = [written(tmp_path / f"{n}.csv", r) for n, r in (("a", few), ("b", many))]
-    for ks, gains in (("4", 0), ("1", 0)):
-        settings = PassktSettings(*files, ks=ks, resamples=20)
-        found = analyse(settings, read_inputs(settings))["parts"][0]["comparisons"][0]
+    for k in (1, 4):
+        settings = PassktSettings(*files, ks=str(k), resamples=20)
+        inputs = read_inputs(settings)
+        found = analyse(settings, inputs)["parts"][0]["comparisons"][0]
+        counted = shuffled_runs(inputs.agents[1].runs).outcome[:, :k]
+        gains = int((counted == Outcome.SUCCESS).any(axis=1).sum())
         assert found["verdict"]["gains"] == found["boundary"][-1]["gains"] == gains
+        assert k == 4 or 0 < gains < 9
     more = {task: (LOST, *runs[4:]) for task, runs in many.items()}
     settings = PassktSettings(
         files[0],
@@ -293,3 +303,42 @@ def test_what_lacks_is_said(changes, words):
         needed(jax.random.key(0), BoundaryVerdict.EXPANDED, found, new_questions=True)
         is None
     )
+
+
+def test_a_log_that_is_sorted_by_outcome_gains_nothing(tmp_path, without_bands):
+    """64 runs a task, the successes first, beside 16 of the same rate."""
+    draws = np.asarray(jax.random.bernoulli(jax.random.key(3), 0.1, (2, 40, 64)))
+    rates = {}
+    for name, won, number in (("many", draws[0], 64), ("few", draws[1], 16)):
+        rows = [
+            (f"t{task:02}", run, 1, "success" if success else "failure")
+            for task, line in enumerate(won[:, :number])
+            for run, success in enumerate(sorted(line, reverse=True))
+        ]
+        write_csv(tmp_path / f"{name}.csv", rows, NESTED)
+        rates[name] = (won[:, :number]).any(axis=1).mean()
+    settings = PassktSettings(tmp_path / "few.csv", tmp_path / "many.csv")
+    inputs = read_inputs(settings)
+    assert inputs.ks[-1] == 16
+    few, many = (
+        agent.solved(16, inputs.horizons, inputs.protocol)[:, -1].mean()
+        for agent in inputs.agents
+    )
+    assert few == rates["few"]
+    # 1 - .9^16 = .81; in the order of the file it is .98, as of all 64.
+    assert rates["many"] > 0.95 and abs(many - (1 - 0.9**16)) < 0.15
+
+
+def test_runs_are_dealt_alike_to_agents_with_as_many():
+    spent = np.ones((3, 50), np.float32)
+    runs = SampleArrays(spent, np.arange(150).reshape(3, 50), spent > 0, None)
+    dealt = shuffled_runs(runs)
+    np.testing.assert_array_equal(np.sort(dealt.outcome), runs.outcome)
+    assert (dealt.outcome != runs.outcome).mean() > 0.8
+    again = shuffled_runs(runs._replace(outcome=runs.outcome + 1))
+    np.testing.assert_array_equal(again.outcome, dealt.outcome + 1)
+    by_horizon = runs._replace(spent=spent[None].repeat(2, 0))
+    by_horizon = by_horizon._replace(
+        outcome=runs.outcome[None].repeat(2, 0), mask=runs.mask[None].repeat(2, 0)
+    )
+    np.testing.assert_array_equal(shuffled_runs(by_horizon).outcome[1], dealt.outcome)
