@@ -1,7 +1,8 @@
 """Files of lines that are appended and never rewritten, by one process at a time.
 
-A line is there as a whole or not at all: what a kill cut off is left out when the file
-is opened again, and said. Anyone may read while someone writes.
+A line is there as a whole or not at all: what a kill or a crash of the machine cut off
+is left out when the file is opened again, and said. Anyone may read while someone
+writes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import contextlib
 import fcntl
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "disk_errors",
     "open_locked",
     "say_torn",
+    "whole_size",
 ]
 
 
@@ -85,6 +87,28 @@ def check_head(row: Any, form: str, version: int) -> Mapping[str, Any]:
         hint = "; a newer jerp may have written it" if newer else ""
         raise InputError(f"version: expected {version}, got {found!r}{hint}")
     return row
+
+
+def whole_size(lines: Iterable[bytes]) -> int:
+    r"""Bytes up to the end of the last line that is whole; the rest is torn.
+
+    Where a machine crashed, a file may end in NUL bytes for what the disk never got:
+    a line with one of them is not whole. Before a whole line it is damage, which
+    counts as what it is.
+
+    Args:
+      lines: of the file, with their ends.
+
+    Example:
+      >>> whole_size([b"{}\n", b"{}\n", b"\0\0\n", b"\0"])
+      6
+    """
+    place = whole = 0
+    for line in lines:
+        place += len(line)
+        if line.endswith(b"\n") and b"\0" not in line:
+            whole = place
+    return whole
 
 
 def say_torn(path: Path, torn: int) -> None:

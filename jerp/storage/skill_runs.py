@@ -28,6 +28,7 @@ from jerp.storage.appended_lines import (
     disk_errors,
     open_locked,
     say_torn,
+    whole_size,
 )
 from jerp.storage.atomic import make_folder
 from jerp.typing import Outcome
@@ -191,21 +192,22 @@ class SkillRunFile:
 
     def _recover(self) -> None:
         """Finds the place of every run, and cuts off what is no whole line."""
-        whole, torn = 0, 0
         with disk_errors(self.path), open(self.path, "rb") as lines:
+            whole, place = whole_size(lines), 0
+            torn = lines.tell() - whole
+            lines.seek(0)
             for number, line in enumerate(lines, start=1):
-                if not line.endswith(b"\n"):
-                    torn = len(line)
+                if place == whole:
                     break
                 try:
-                    self._take(number, json.loads(line), whole)
+                    self._take(number, json.loads(line), place)
                 except (InputError, ValueError, RecursionError) as error:
                     what = "no run of a skill" if number > 1 else "no head of such runs"
                     raise StorageError(
                         f"{self.path}: line {number} is {what} ({str(error)[:300]}); "
                         "bring the file back, or remove the lines from it on"
                     ) from error
-                whole += len(line)
+                place += len(line)
         say_torn(self.path, torn)
         with disk_errors(self.path):
             self._file.truncate(whole)

@@ -1,13 +1,14 @@
 """The tree of revisions as JSON lines, appended and never rewritten.
 
 The first line names the format, each other one is a node. A line is there as a whole
-or not at all: what a kill cut off is dropped when the file is opened, and said. One
-process at a time writes; anyone may read meanwhile.
+or not at all: what a kill or a crash cut off is dropped when the file is opened, and
+said. One process at a time writes; anyone may read meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import warnings
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from jerp.storage.appended_lines import (
     disk_errors,
     open_locked,
     say_torn,
+    whole_size,
 )
 from jerp.storage.atomic import make_folder, read_bytes
 
@@ -153,8 +155,8 @@ def read_tree(path: Path | str) -> SkillTree:
 
 def _lines(data: bytes) -> tuple[list[bytes], int]:
     """The whole lines, and how many bytes are left over."""
-    *lines, torn = data.split(b"\n")
-    return lines, len(torn)
+    whole = whole_size(io.BytesIO(data))
+    return data[:whole].split(b"\n")[:-1], len(data) - whole
 
 
 def _tree(path: Path, lines: list[bytes]) -> SkillTree:

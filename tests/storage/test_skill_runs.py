@@ -100,6 +100,26 @@ def test_a_torn_last_line_is_dropped_and_said(path):
         assert written(path) == whole
 
 
+@pytest.mark.parametrize("nuls", [b"\0" * 5, b"\0" * 4 + b"\n", b"\0\n\0\n\0"])
+def test_nuls_behind_the_last_line_are_a_torn_end(path, nuls):
+    whole = written(path)
+    path.write_bytes(whole + nuls)
+    said = "half-written last line of 5 bytes is left out"
+    with pytest.warns(UserWarning, match=said), opened(path) as file:
+        assert [file[trial] for trial in TRIALS] == list(RUNS)
+    assert path.read_bytes() == whole
+
+
+def test_nuls_before_a_whole_line_are_damage(path):
+    head, first, *rest = written(path).splitlines(keepends=True)
+    for line in (b"\0\0\n", first.replace(b"task", b"ta\0k")):
+        data = b"".join([head, line, *rest])
+        path.write_bytes(data)
+        with pytest.raises(StorageError, match=r"line 2 is no run.*bring the"):
+            opened(path)
+        assert path.read_bytes() == data
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

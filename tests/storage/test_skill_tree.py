@@ -76,6 +76,32 @@ def test_a_torn_last_line_is_dropped_and_said(path):
         assert path.read_bytes() == whole
 
 
+NULS = (b"\0" * 5, b"\0" * 4 + b"\n", b"\0\n\0\n\0", b'\0\0"}\n', b"\0\n{\0}")
+"""What a crash of the machine leaves behind the last line, five bytes each."""
+
+
+@pytest.mark.parametrize("nuls", NULS)
+def test_nuls_behind_the_last_line_are_a_torn_end(path, nuls):
+    whole = written(path)
+    path.write_bytes(whole + nuls)
+    with pytest.warns(UserWarning, match=r"half-written last line of 5 bytes is left"):
+        assert read_tree(path).nodes == NODES
+    assert path.read_bytes() == whole + nuls
+    with pytest.warns(UserWarning, match="last line of 5 bytes"):
+        assert written(path, ()) == whole
+
+
+def test_nuls_before_a_whole_line_are_damage(path):
+    head, first, *rest = written(path).splitlines(keepends=True)
+    for line in (b"\0\0\n", first.replace(b"move", b"mo\0e")):
+        data = b"".join([head, line, *rest])
+        path.write_bytes(data)
+        for opened in (read_tree, SkillTreeFile):
+            with pytest.raises(StorageError, match=r"line 2 is no node.*bring the"):
+                opened(path)
+        assert path.read_bytes() == data
+
+
 def test_a_torn_head_is_a_new_file(path):
     whole = written(path)
     path.write_bytes(HEAD[:9].encode())
@@ -105,7 +131,7 @@ def test_nodes_after_a_checkpoint_are_taken_back(path):
 def test_what_is_damaged_after_a_checkpoint_does_not_matter(path):
     written(path, NODES[:1])
     kept = path.read_bytes()
-    path.write_bytes(kept + b"\0\0\0\n")
+    path.write_bytes(kept + b"{}\n")
     with pytest.raises(StorageError, match="line 3 is no node"):
         SkillTreeFile(path)
     with pytest.warns(UserWarning, match="1 nodes after"):
