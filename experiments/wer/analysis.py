@@ -11,7 +11,6 @@ import numpy as np
 
 from experiments.jobs.job import Job
 from experiments.jobs.job_files import read_job_tree
-from experiments.wer.base import TOLD
 from experiments.wer.config import DOMAINS, WerConfig
 from experiments.wer.jobs import CURVES, WORLD
 from experiments.wer.methods import NONE, WER, cell_name, method_cells
@@ -21,11 +20,7 @@ from jerp.runs.cells import plain_interval
 from jerp.skills.document import parse_skill
 from jerp.typing import ArrayLike, Key
 
-__all__ = ["analyse", "base_standing", "seed_folders", "shares", "streams"]
-
-FEW, MANY = 0.2, 0.6
-"""Outside of them too few drafts of the clone both succeed and fail, or so many that
-two runs say little of a draft."""
+__all__ = ["analyse", "seed_folders", "shares", "streams"]
 
 COST = ("calls", "validation_calls", "draft_tokens", "seconds")
 """Of a cell."""
@@ -47,50 +42,6 @@ def streams(key: Key) -> Iterator[Key]:
     while True:
         yield jax.random.fold_in(key, number)
         number += 1
-
-
-def base_standing(key: Key, config: WerConfig) -> Numbers:
-    """Where the clones stand: whether skills matter, and what drafts are worth.
-
-    Args:
-      key: consumed.
-      config: of a run whose base jobs are done.
-
-    Returns:
-      `success` by what was told, in all and by domain; `parsed` and `mixed`, shares of
-      the drafts that have a skill and that succeeded once in two runs; `warnings`.
-    """
-    folders, keys = seed_folders(config, "base"), streams(key)
-    read = [read_job_tree(path, "evaluation.safetensors")[0] for path in folders]
-    domain = np.concatenate([one["domain"] for one in read])
-    answered = {
-        told: np.concatenate([one[told] for one in read]).mean(axis=1) for told in TOLD
-    }
-    mixed = [one["success"].sum(axis=1) == 1 for one in read]
-    by_seed = [float(one.mean()) for one in mixed]
-    return {
-        "success": {t: shares(keys, rate, domain) for t, rate in answered.items()},
-        "parsed": [float(one["parsed"].mean()) for one in read],
-        "mixed": by_seed,
-        "mixed_by_domain": {
-            name: float(
-                np.concatenate(
-                    [
-                        m[one["draft_domain"] == d]
-                        for m, one in zip(mixed, read, strict=True)
-                    ]
-                ).mean()
-            )
-            for d, name in enumerate(DOMAINS)
-        },
-        "warnings": [
-            f"seed {seed}: {share:.0%} of the clone's seed drafts both succeeded and "
-            f"failed in two runs, expected from {FEW:.0%} to {MANY:.0%}: few of them "
-            "are kept to be revised"
-            for seed, share in enumerate(by_seed)
-            if not FEW <= share <= MANY
-        ],
-    }
 
 
 def shares(

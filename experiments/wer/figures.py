@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments.wer.methods import WER
+
 __all__ = ["write_figures"]
 
 
@@ -47,7 +49,10 @@ def _depth(results: Mapping[str, Any]) -> Figure:
         "own": "a skill a task, training tasks",
     }
     for axis, (kind, title) in zip(axes, titles.items(), strict=True):
-        for name, style in (("untrained", "s--"), ("wer", "o-")):
+        for name, label, style in (
+            ("untrained", "untrained", "s--"),
+            (WER, "trained", "o-"),
+        ):
             found = [one[kind]["all"] for one in results["depths"][name]]
             point, low, high = (
                 np.array([np.nan if f[k] is None else f[k] for f in found])
@@ -55,7 +60,7 @@ def _depth(results: Mapping[str, Any]) -> Figure:
             )
             ends = np.stack([point - low, high - point])
             depths = np.arange(len(found))
-            axis.errorbar(depths, point, ends, fmt=style, capsize=3, label=name)
+            axis.errorbar(depths, point, ends, fmt=style, capsize=3, label=label)
         axis.set_title(title, fontsize=10)
         axis.set_xlabel("rounds of revision")
         axis.set_xticks(depths)

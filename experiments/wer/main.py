@@ -8,7 +8,7 @@ with parameters, metrics, checkpoints, and all drafts and runs.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import jax
@@ -18,7 +18,7 @@ from rich.progress import Progress
 import jerp
 from experiments.jobs.job import iterations_done
 from experiments.jobs.processes import run_together
-from experiments.wer.analysis import analyse, base_standing, seed_folders
+from experiments.wer.analysis import analyse, seed_folders
 from experiments.wer.config import WerConfig
 from experiments.wer.figures import write_figures
 from experiments.wer.jobs import PHASES, Work, jobs_of
@@ -30,6 +30,7 @@ from experiments.wer.report import (
     standing_lines,
     terminal_table,
 )
+from experiments.wer.standing import base_standing
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
 from jerp.skills.document import parse_skill
@@ -151,6 +152,6 @@ def _write_skills(results: dict[str, Any], config: WerConfig) -> None:
             against="no skill",
             split="test",
             model=f"decoder cloned for seed {found['seed']}",
-            run=f"{results['command']}, {LABELS[found['method']]}",
+            run=f"{replace(config, out=None).command}, {LABELS[found['method']]}",
         )
         write_skill(skill_path(config.folder, domain), skill)

@@ -38,6 +38,8 @@ INTERVALS = (
     "All: the mean of the domains."
 )
 
+OPTIMIZERS = {"untrained": "untrained", WER: "trained"}
+
 TOLD = {
     "none": "no skill",
     "right": "right lines",
@@ -133,6 +135,10 @@ def _parts(results: Numbers) -> Iterator[str]:
     yield markdown_table(*_method_rows(results))
     yield "\n".join(f"- {line}" for line in directions(results))
     yield "### What each took, mean over seeds"
+    yield (
+        "Seconds: of drafting and executing, in the session that finished it, with "
+        "what was compiled in it; those of validation are not in them."
+    )
     yield markdown_table(*_cost_rows(results))
     yield "## Checkpoints by phase"
     yield f"After {results['sizes']['rounds']} rounds; phase 0 is before training."
@@ -225,7 +231,7 @@ def _depth_rows(results: Numbers) -> tuple[list[str], list[list[str]]]:
                 for d in (*DOMAINS, "all")
             ]
             calls = f"{found['cost']['calls']:,.0f}"
-            rows.append([name, str(depth), *cells, calls])
+            rows.append([OPTIMIZERS[name], str(depth), *cells, calls])
     return header, rows
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from experiments.jobs.job import Job
 from experiments.wer import evaluation, jobs, main
-from experiments.wer.analysis import analyse, base_standing
+from experiments.wer.analysis import analyse
 from experiments.wer.base import Standing
 from experiments.wer.config import DOMAINS, SIZES, Sizes, WerConfig
 from experiments.wer.evaluation import Asker, Tried, choose, merged
@@ -20,6 +20,7 @@ from experiments.wer.jobs import Work, jobs_of, run_jobs
 from experiments.wer.methods import WER, inferences
 from experiments.wer.places import Place
 from experiments.wer.skill_lines import lines_of, skill_of
+from experiments.wer.standing import base_standing
 from experiments.wer.training import phase_file
 from jerp.errors import ConfigError, UnknownNameError
 from jerp.runs.skills.depth import Depth
@@ -152,11 +153,16 @@ def stubs(monkeypatch):
         rows = [row | dict.fromkeys(jobs.COSTS, 10.0) for row in rows]
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (where / "metrics.jsonl").write_text(text)
-        node = {"phase": 0, "executor_calls": 3, "tokens": 4}
+        node = SkillNode(
+            *(0, None, "travel 0"),
+            phase=0,
+            skill=None,
+            faults=("order",),
+            executor_calls=3,
+            tokens=4,
+        )
         with SkillTreeFile(where / "tree.jsonl") as tree:
-            tree.append(
-                SkillNode(0, None, "travel 0", skill=None, faults=("order",), **node)
-            )
+            tree.append(node)
         for phase in range(1, sizes.phases + 1):
             noted = {"seconds": 2.0, "warnings": ["one"] * (phase == sizes.phases)}
             save_tree(where / phase_file(phase), {"phase": np.int32(phase)}, noted)
@@ -185,7 +191,9 @@ def test_jobs_that_were_stopped_go_on_and_their_numbers_are_reported(tmp_path, s
     assert standing["success"]["right"]["travel"]["point"] == 1.0
     # Of rows 0, 1 and 2 two have one success, and so on.
     assert standing["mixed"] == [pytest.approx(43 / 64)] * 2
-    assert ["expected from 20% to 60%" in w for w in standing["warnings"]] == [True] * 2
+    deaf, *unmixed = standing["warnings"]
+    assert "got 1.00 and 0.00, 0.00 with no skill" in deaf
+    assert ["expected from 20% to 60%" in text for text in unmixed] == [True] * 2
 
     found = analyse(jax.random.key(2), config)
     points = {name: one["all"]["point"] for name, one in found["methods"].items()}
