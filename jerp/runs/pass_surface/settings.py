@@ -24,6 +24,9 @@ AUTO = "auto"
 LEAST, MOST = 2.0**-126, (2 - 2.0**-23) * 2.0**127
 """Normal numbers of float32, in which budgets are compared."""
 
+MOST_RESAMPLES = 1_000_000
+"""Limits of as many hardly depend on the draw: more only take time."""
+
 RESERVED = ("task", "sample", "spent", "outcome", "horizon")
 
 
@@ -48,7 +51,7 @@ class PassktSettings:
         tool, turns all its messages, calls its tool calls.
       min_coverage: least share of a task's runs that the infrastructure let finish.
       level: nominal coverage of intervals and bands.
-      resamples: of tasks, for intervals and bands.
+      resamples: of tasks, for intervals and bands; at most 1,000,000.
       seed: of the resampling; at least 0.
       out: folder for results.json, the report and figures; passkt-NAME if left out.
       format: what wrote the files; auto looks. table is one with the columns above.
@@ -147,7 +150,11 @@ def check_settings(settings: PassktSettings) -> None:
     rules = (
         ("min-coverage", 0 <= settings.min_coverage <= 1, "in [0, 1]"),
         ("level", 0 < settings.level < 1, "in (0, 1)"),
-        ("resamples", settings.resamples >= 1, "at least 1"),
+        (
+            "resamples",
+            1 <= settings.resamples <= MOST_RESAMPLES,
+            f"from 1 to {MOST_RESAMPLES:,}",
+        ),
         (
             "by",
             settings.by not in RESERVED,
@@ -165,6 +172,13 @@ def check_settings(settings: PassktSettings) -> None:
         if not holds:
             got = getattr(settings, name.replace("-", "_"))
             raise ConfigError(f"--{name}: expected {expected}, got {got}")
+    if settings.by is not None and settings.by == settings.replicates:
+        raise ConfigError(
+            f"--by: expected another column than --replicates, got {settings.by} for "
+            "both: a part would have runs of one training seed, and nothing between "
+            "seeds; leave out --by. The surface of one seed is that of a file with its "
+            "rows alone"
+        )
     # Reading them is the check.
     _ = settings.chosen_ks, settings.chosen_horizons
 

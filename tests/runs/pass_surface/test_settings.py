@@ -15,7 +15,8 @@ A, B = Path("a b.csv"), Path("runs/b.jsonl")
         ({"min_coverage": 1.1}, "--min-coverage: expected in [0, 1], got 1.1"),
         ({"min_coverage": float("nan")}, "--min-coverage: expected in [0, 1], got nan"),
         ({"level": 1.0}, "--level: expected in (0, 1), got 1.0"),
-        ({"resamples": 0}, "--resamples: expected at least 1, got 0"),
+        ({"resamples": 0}, "--resamples: expected from 1 to 1,000,000, got 0"),
+        ({"resamples": 1_000_001}, "--resamples: expected from 1 to 1,000,000, got 10"),
         ({"seed": -1}, "--seed: expected in [0, 2^32), got -1"),
         (
             {"by": "outcome"},
@@ -25,6 +26,12 @@ A, B = Path("a b.csv"), Path("runs/b.jsonl")
         (
             {"replicates": "task"},
             "--replicates: expected a further column, the training seed of a run (",
+        ),
+        (
+            {"by": "seed", "replicates": "seed"},
+            "--by: expected another column than --replicates, got seed for both: a "
+            "part would have runs of one training seed, and nothing between seeds; "
+            "leave out --by. The surface of one seed is that of a file with its rows alone",
         ),
         ({"ks": "0,1"}, "--ks: expected whole numbers from 1 on, got 0,1"),
         ({"ks": "1.5"}, "--ks: expected whole numbers from 1 on, got 1.5"),
@@ -47,7 +54,7 @@ def test_a_wrong_setting_is_named_as_its_option(changes, message):
 
 
 def test_budgets_are_sorted_and_each_counted_once():
-    settings = PassktSettings(A, ks="4, 1,4", horizons="2,0.5")
+    settings = PassktSettings(A, ks="4, 1,4", horizons="2,0.5", resamples=1_000_000)
     check_settings(settings)
     assert settings.chosen_ks == (1, 4) and settings.chosen_horizons == (0.5, 2)
     assert PassktSettings(A).chosen_ks is None
