@@ -78,11 +78,11 @@ class OptimizerSizes:
     """
 
     demonstrations: int = 6000
-    epochs: int = 6
+    epochs: int = 12
     blank: float = 0.2
     without: float = 0.2
     kept: float = 0.5
-    seen: float = 0.6
+    seen: float = 1.0
     most: int = 4
 
     def __post_init__(self):
@@ -164,8 +164,8 @@ class Sizes:
 SIZES = {
     "default": Sizes(),
     "smoke": Sizes(
-        executor=ExecutorSizes(demonstrations=1024, epochs=6),
-        optimizer=OptimizerSizes(demonstrations=1024, epochs=5),
+        executor=ExecutorSizes(demonstrations=1024, epochs=3),
+        optimizer=OptimizerSizes(demonstrations=768, epochs=4),
         base_drafts=64,
         train_tasks=16,
         batches=2,

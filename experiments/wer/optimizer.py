@@ -32,8 +32,9 @@ from jerp.typing import Key
 
 __all__ = ["clone_optimizer", "optimizer_policy", "seen_lines"]
 
-BATCH = 64
-"""Drafts an update of the clone."""
+BATCH, LEARNING_RATE = 16, 2e-3
+"""Of cloning: drafts an update. To copy from the prompt is learned abruptly, after some
+2,000 updates, and stopping before is a cliff."""
 
 HIDDEN, LAYERS, HEADS = 64, 2, 4
 
@@ -112,7 +113,12 @@ def _cloned(
     counted = SkillReward(*(one,) * 4, valid=one > 0)
     data = draft_episodes(prompts, written, jnp.zeros((len(drafts), 1), int), counted)
     params = policy.init(init_key)
-    return clone_policy(*(key, policy, params, data), epochs=epochs, batch_size=BATCH)
+    return clone_policy(
+        *(key, policy, params, data),
+        learning_rate=LEARNING_RATE,
+        epochs=epochs,
+        batch_size=BATCH,
+    )
 
 
 class _Dice:
