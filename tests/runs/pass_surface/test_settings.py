@@ -31,7 +31,7 @@ A, B = Path("a b.csv"), Path("runs/b.jsonl")
             {"by": "seed", "replicates": "seed"},
             "--by: expected another column than --replicates, got seed for both: a "
             "part would have runs of one training seed, and nothing between seeds; "
-            "leave out --by. The surface of one seed is that of a file with its rows alone",
+            "leave out --by. The surface of one seed is that of a file with its rows",
         ),
         ({"ks": "0,1"}, "--ks: expected whole numbers from 1 on, got 0,1"),
         ({"ks": "1.5"}, "--ks: expected whole numbers from 1 on, got 1.5"),
