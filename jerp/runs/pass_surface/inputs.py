@@ -91,6 +91,7 @@ def read_inputs(settings: PassktSettings) -> Inputs:
         for label, table in zip(_labels(settings), tables, strict=True)
     )
     notes = _log_notes(settings, tables) + _alone_notes(agents, tasks)
+    notes += _copy_notes(agents)
     if protocol == "rerun":
         horizons = rerun_horizons(settings, agents, notes)
         agents = tuple(at_horizons(agent, horizons) for agent in agents)
@@ -138,6 +139,24 @@ def _alone_notes(agents: Sequence[Agent], tasks: Sequence[str]) -> list[str]:
             f"all numbers are of the {counted(len(tasks), 'task')} that both files have"
         )
     return notes
+
+
+def _copy_notes(agents: Sequence[Agent]) -> list[str]:
+    """Whether two files are one agent's, the same run for run."""
+    if len(agents) != 2 or any(agent.alone for agent in agents):
+        return []
+    one, two = (agent.runs for agent in agents)
+    if not (
+        one.horizons == two.horizons
+        and np.array_equal(one.spent, two.spent, equal_nan=True)
+        and np.array_equal(one.outcome, two.outcome)
+        and np.array_equal(one.mask, two.mask)
+    ):
+        return []
+    return [
+        "both files hold the same runs: every difference is 0; see whether "
+        "one is a copy of the other by mistake"
+    ]
 
 
 def _check_announced(settings: PassktSettings) -> None:

@@ -141,6 +141,20 @@ def test_two_files_are_joined_by_task(inputs):
     )
 
 
+def test_two_files_of_the_same_runs_are_noted(inputs):
+    a, b = eight("a"), eight("b", invalid=1)
+    (note,) = inputs(a + b, b + a, min_coverage=0.5, ks="1").notes
+    assert note.startswith("both files hold the same runs: every difference is 0; see")
+    for other in (
+        runs_of("b", *[(1, S), (2, F)] * 4),
+        runs_of("b", *[(1, S), (1, F)] * 3, (1, S), (1, S)),
+        runs_of("b", *[(1, S), (1, F)] * 5),
+    ):
+        assert not any("same" in x for x in inputs(a + other, a + b, ks="1").notes)
+    alone = inputs(a, a + b, ks="1").notes
+    assert alone and not any("same" in x for x in alone)
+
+
 def test_files_of_the_same_name_are_told_apart_by_path(tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()
