@@ -8,6 +8,7 @@ picks the right one of them, such as a verifier, whose price is not counted eith
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ COST_NOTES = (
     "nor of what training cost, which is a mean over seeds",
     "k is read off the base's mean curve, linear in log k between budgets; one that "
     "ends at the largest budget is a bound, and so is what rests on it",
+    "an arm that solves less with one run than the base with one has no k: "
+    "it saves nothing, and training it never pays",
     "at equal tokens: the arm's Pass@k', k' the runs of it that k runs of the base pay "
     "for; - where that is less than one run, or beyond the largest budget",
 )
@@ -75,6 +78,9 @@ def arm_costs(
 ) -> dict[str, Any]:
     """Break-even of one arm against the base, in one category.
 
+    An arm that solves less with one run than the base with one has no equivalent:
+    `samples`, `saving` and `uses` are NaN, because even one run of the base is more.
+
     Args:
       key: consumed.
       base: of each seed.
@@ -100,7 +106,7 @@ def arm_costs(
         "base_pass": curves[0].mean(axis=0).tolist(),
         "arm_pass": curves[1].mean(axis=0).tolist(),
         "reached": bool(found.reached),
-        **_named(found),
+        **_named(found, no_less=_solved(two) >= _solved(one)),
     }
 
 
@@ -114,11 +120,22 @@ def _curves(runs: Runs, ks: Sequence[int]) -> np.ndarray:
     return np.asarray(pass_at_k(runs.outcome.shape[1], right, k=tuple(ks)))
 
 
-def _named(found: BreakEven) -> dict[str, Any]:
-    names = ("samples", "saving", "uses", "affordable", "base_value", "difference")
+def _solved(runs: Runs) -> float:
+    """The share of runs; of equal counts the same number to the last bit."""
+    return float((runs.outcome == Outcome.SUCCESS).mean())
+
+
+def _named(found: BreakEven, *, no_less: bool) -> dict[str, Any]:
+    at_equal_solved = ("samples", "saving", "uses")
+    at_equal_cost = ("affordable", "base_value", "difference")
     equal: Any = found.equal_cost
+    undefined = dict.fromkeys(("point", "low", "high"), math.nan)
     return {
-        **{name: plain_interval(getattr(found, name)) for name in names},
+        **{
+            name: plain_interval(getattr(found, name)) if no_less else undefined
+            for name in at_equal_solved
+        },
+        **{name: plain_interval(getattr(found, name)) for name in at_equal_cost},
         "equal_cost": {
             name: np.asarray(getattr(equal, name)).tolist()
             for name in ("point", "low", "high")
@@ -169,22 +186,26 @@ def cost_tables(cost: Mapping[str, Any], labels: Mapping[str, str]) -> list[Tabl
 def _pays_row(
     category: str, label: str, numbers: Mapping[str, Any], ks: Sequence[int]
 ) -> tuple[str, ...]:
-    saving, uses = numbers["saving"], numbers["uses"]
-    needed = _count(numbers["samples"]["point"])
-    if numbers["reached"]:
-        needed += f" [{_count(numbers['samples']['low'])}, {_most(numbers, ks)}]"
-    else:
-        needed = f"never within {ks[-1]}"
-    bound = "" if numbers["reached"] else ">= "
     return (
         *(category, label),
         *(number(numbers[name], 1) for name in ("tokens_base", "tokens_arm")),
         number(numbers["arm_pass"][0], 2),
         _affordable(numbers),
-        needed,
-        bound + _limits(saving, _count),
-        ("<= " if bound else "") + _limits(uses, _tokens),
+        *_equivalent(numbers, ks),
     )
+
+
+def _equivalent(numbers: Mapping[str, Any], ks: Sequence[int]) -> tuple[str, ...]:
+    """Runs of the base that solve as much as one of the arm, saving, and uses."""
+    saving, uses = numbers["saving"], numbers["uses"]
+    if numbers["samples"]["point"] is None:
+        return "-", "-", "never"
+    if not numbers["reached"]:
+        needed = f"never within {ks[-1]}"
+        return needed, f">= {_limits(saving, _count)}", f"<= {_limits(uses, _tokens)}"
+    needed = _count(numbers["samples"]["point"])
+    needed += f" [{_count(numbers['samples']['low'])}, {_most(numbers, ks)}]"
+    return needed, _limits(saving, _count), _limits(uses, _tokens)
 
 
 def _affordable(numbers: Mapping[str, Any]) -> str:

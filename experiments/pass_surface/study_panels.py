@@ -85,7 +85,8 @@ def draw_costs(cost: Numbers, labels: Mapping[str, str]) -> Figure:
     """Pass@k against the tokens that k runs take, a panel a category.
 
     A bar at the height of an arm's Pass@1 goes to the base's runs that solve as much:
-    its end is the break-even; an arrow where no k of the grid is enough.
+    its end is the break-even; an arrow where no k of the grid is enough, and no bar
+    where one run of the base solves more.
 
     Args:
       cost: see `costs.cost_tables`.
@@ -127,7 +128,9 @@ def draw_costs(cost: Numbers, labels: Mapping[str, str]) -> Figure:
 
 
 def _bar(axes: Axes, numbers: Numbers, color: str) -> None:
-    """From one run of the arm to the base's runs that solve as much."""
+    """From one run of the arm to the base's runs that solve as much, if there are."""
+    if numbers["samples"]["point"] is None:
+        return
     start, height = numbers["tokens_arm"], numbers["arm_pass"][0]
     stop = numbers["samples"]["point"] * numbers["tokens_base"]
     end = "|" if numbers["reached"] else ">"

@@ -69,6 +69,31 @@ def test_where_nothing_is_saved_the_table_says_never():
     assert row[-1].startswith("never [never")
 
 
+def solved(number, tokens):
+    """Four runs of each of four questions, of which the first `number` are right."""
+    right = np.arange(16) < number
+    return [Runs(right.astype(np.int8).reshape(4, 4), np.full((4, 4), tokens))]
+
+
+def test_an_arm_that_solves_less_has_no_equivalent_and_never_pays():
+    # A run costs half and solves an eighth of all less: not what the base's one run
+    # does for 8 - 4 tokens less, which 3600 / 4 uses would pay.
+    found = costs(solved(8, 8), solved(6, 4))
+    assert (found["base_pass"][0], found["arm_pass"][0]) == (0.5, 0.375)
+    for name in ("samples", "saving", "uses"):
+        assert found[name] == {"point": None, "low": None, "high": None}
+    assert found["affordable"]["point"] == 0.5
+    assert tables(found)[1].rows[0][5:] == ("- (k = 0.5)", "-", "-", "never")
+    json.dumps(found, allow_nan=False)
+
+
+def test_an_arm_that_solves_as_much_for_less_pays():
+    found = costs(solved(8, 8), solved(8, 4))
+    assert found["samples"]["point"] == 1.0
+    assert (found["saving"]["point"], found["uses"]["point"]) == (4.0, 900.0)
+    assert tables(found)[1].rows[0][6].startswith("1.0 [1.0, ")
+
+
 def test_where_the_base_never_gets_there_the_table_says_so_and_bounds():
     found = costs(runs(0.0, 6), runs(0.5, 9))
     assert not found["reached"]

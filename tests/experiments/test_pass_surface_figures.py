@@ -178,6 +178,14 @@ def test_costs_show_where_the_base_solves_as_much():
     assert ends["|"] == [20.0, 0.3] and ends[">"] == [40.0, 0.7]
 
 
+def test_an_arm_that_solves_less_than_the_base_has_no_bar():
+    found = cost()
+    for numbers in found["categories"]["C"].values():
+        numbers["samples"] = {"point": None, "low": None, "high": None}
+    (axes,) = draw_costs(found, ARMS).axes
+    assert [len(line.get_xdata()) for line in axes.lines] == [3, 3, 3]
+
+
 def test_forgetting_has_no_difference_of_the_base_and_no_limits_of_one_seed():
     success, difference = draw_forgetting(forgetting(), ARMS).axes
     assert points(success, "o", True) == [(0.7, 0), (0.5, 1)]
