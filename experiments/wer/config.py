@@ -164,8 +164,8 @@ class Sizes:
 SIZES = {
     "default": Sizes(),
     "smoke": Sizes(
-        executor=ExecutorSizes(demonstrations=1024, epochs=3),
-        optimizer=OptimizerSizes(demonstrations=768, epochs=4),
+        executor=ExecutorSizes(demonstrations=512, epochs=4),
+        optimizer=OptimizerSizes(demonstrations=512, epochs=4),
         base_drafts=64,
         train_tasks=16,
         batches=2,
@@ -173,6 +173,7 @@ SIZES = {
         num_drafts=2,
         chunk=2,
         refinement=8,
+        lengths=(1, 2),
         validation=16,
         test=16,
     ),

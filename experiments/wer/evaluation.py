@@ -166,7 +166,9 @@ def evaluate_seed(
             *(where / inference.name, keys[REFINE], executor),
             *(params_of(inference.phase), train_tasks, inference, sizes, evidence),
         )
-        for number in range(len(depths)):
+        # Along training it is shown after all rounds alone.
+        first = 0 if inference.rounds == sizes.depths else inference.rounds
+        for number in range(first, len(depths)):
             name = cell_name(inference.name, number)
             cells[name], lines = _cell(depths[: number + 1], judge, sizes)
             tried[name] = _tried(exam, lines)
