@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
-from jerp.errors import StorageError
+from jerp.errors import InputError, StorageError
 
-__all__ = ["make_folder", "read_bytes", "temporaries", "write_bytes"]
+__all__ = ["make_folder", "read_bytes", "read_regular", "temporaries", "write_bytes"]
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -52,6 +53,35 @@ def read_bytes(path: Path) -> bytes:
         raise StorageError(f"{path}: there is no such file; check the path") from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def read_regular(path: Path, what: str, *, max_bytes: int) -> bytes:
+    """The content of a file that a user named; a pipe would never end, for one.
+
+    Args:
+      path: of the file.
+      what: it should be, such as "pool", for messages.
+      max_bytes: that one may have, whole MiB.
+
+    Raises:
+      InputError: it is no file of its own, or too large.
+      StorageError: it is missing or cannot be read.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return read_bytes(path)  # which says why
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(
+            f"{path}: expected a regular file, got a folder, a pipe or a device; name "
+            f"the file of a {what}"
+        )
+    if found.st_size > max_bytes:
+        raise InputError(
+            f"{path}: expected a {what} of at most {max_bytes >> 20} MiB, got "
+            f"{found.st_size} bytes; check the path"
+        )
+    return read_bytes(path)
 
 
 def make_folder(path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 
 from jerp.errors import ConfigError, InputError, StorageError
-from jerp.storage.atomic import read_bytes, write_bytes
+from jerp.storage.atomic import read_regular, write_bytes
 from jerp.storage.rule_documents import PoolDocument, check_capacity
 from jerp.storage.rule_json import pool_from_json, pool_to_json
 from jerp.storage.rule_markdown import pool_from_markdown, pool_to_markdown
@@ -52,27 +51,13 @@ def read_pool(path: Path | str, *, capacity: int | None = None) -> PoolDocument:
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a file that can be a pool's; a pipe would never end, for one.
+    """The content of a file that can be a pool's.
 
     Raises:
       InputError: it is no file of its own, or too large.
       StorageError: it is missing or cannot be read.
     """
-    try:
-        found = path.stat()
-    except OSError:
-        return read_bytes(path)  # which says why
-    if not stat.S_ISREG(found.st_mode):
-        raise InputError(
-            f"{path}: expected a regular file, got a folder, a pipe or a device; name "
-            "the file of a pool"
-        )
-    if found.st_size > MAX_BYTES:
-        raise InputError(
-            f"{path}: expected a pool of at most {MAX_BYTES >> 20} MiB, got "
-            f"{found.st_size >> 20} MiB; check the path"
-        )
-    return read_bytes(path)
+    return read_regular(path, "pool", max_bytes=MAX_BYTES)
 
 
 def write_pool(path: Path | str, document: PoolDocument) -> None:

@@ -6,12 +6,11 @@ drafts in `tree.jsonl` (`jerp.storage.skill_tree`).
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 
 from jerp.errors import InputError, StorageError, UnknownNameError
 from jerp.skills.tree import SkillTree
-from jerp.storage.atomic import read_bytes, write_bytes
+from jerp.storage.atomic import read_regular, write_bytes
 from jerp.storage.skill_document import (
     SkillDocument,
     check_domain,
@@ -40,7 +39,7 @@ def read_skill(path: Path | str) -> SkillDocument:
       StorageError: there is no such file, or it is of another version.
     """
     path = Path(path)
-    data = _read(path)
+    data = read_regular(path, "skill", max_bytes=MAX_BYTES)
     try:
         return skill_from_text(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:
@@ -163,22 +162,3 @@ def _of_run(file: Path) -> SkillDocument:
             f"one whose domain is {document.domain!r}"
         )
     return document
-
-
-def _read(path: Path) -> bytes:
-    """The content of a file that can be a skill's; a pipe would never end, for one."""
-    try:
-        found = path.stat()
-    except OSError:
-        return read_bytes(path)  # which says why
-    if not stat.S_ISREG(found.st_mode):
-        raise InputError(
-            f"{path}: expected a regular file, got a folder, a pipe or a device; name "
-            "the file of a skill"
-        )
-    if found.st_size > MAX_BYTES:
-        raise InputError(
-            f"{path}: expected a skill of at most {MAX_BYTES >> 20} MiB, got "
-            f"{found.st_size} bytes; check the path"
-        )
-    return read_bytes(path)

@@ -201,7 +201,7 @@ def test_a_mistake_is_one_line_and_changes_nothing(
         (["show", "zero.json"], "zero.json: expected a regular file"),
         (
             ["import", "huge.json", "--out", "new.json"],
-            "at most 64 MiB, got 65 MiB; ch",
+            "at most 64 MiB, got 68157440 bytes; ch",
         ),
     ],
 )
