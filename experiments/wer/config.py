@@ -9,16 +9,19 @@ own, cloned; all methods of a seed write for the same executor.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.command import command_of
-from jerp.errors import ConfigError
+from experiments.wer.language_model_config import PAPER, READER_SMOKE, ReaderSizes
+from jerp.errors import ConfigError, UnknownNameError
 from jerp.ops.checks import check_choice
 from jerp.runs.seeds import check_seed
 from jerp.runs.skills.settings import EVIDENCE, EvidenceShown
 
-__all__ = ["DOMAINS", "SIZES", "ExecutorSizes", "OptimizerSizes", "Sizes", "WerConfig"]
+__all__ = ["DOMAINS", "MODELS", "SIZES", "ExecutorSizes", "OptimizerSizes"]
+__all__ += ["Sizes", "WerConfig"]
 
 DOMAINS = ("travel", "vehicle")
 """APIs that skills are written for."""
@@ -182,6 +185,9 @@ SIZES = {
 
 SEEDS = {"default": 3, "smoke": 1, "full": 5}
 
+MODELS = {"smollm2-135m": "smollm2"}
+"""Language models by the name of `--policy`, and their names in the cache."""
+
 
 @dataclass(frozen=True)
 class WerConfig:
@@ -193,17 +199,23 @@ class WerConfig:
       workers: processes side by side.
       evidence: what a revision is written from, in training and after: a run of the
         skill that succeeded and one that failed, one of them, or none.
+      policy: "tiny" are small decoders that read fields. "smollm2-135m", or the path of
+        a model, has that language model write skills, with adapters that learn, for
+        itself without them, which follows them: a few small programs to be written, to
+        show that every part works.
       out: run folder; None gives `jerp-runs/wer`. The same command in the same folder
         resumes.
       smoke: check the plumbing, with one seed unless `seeds` says more, in about a
         minute; numbers mean nothing.
-      full: five seeds, more tasks in the test.
+      full: five seeds, more tasks in the test; of a language model the paper's numbers,
+        for a large accelerator.
       seed: root of all random keys; in [0, 2^32).
     """
 
     seeds: int | None = None
     workers: int = 2
     evidence: EvidenceShown = "paired"
+    policy: str = "tiny"
     out: Path | None = None
     smoke: bool = False
     full: bool = False
@@ -218,6 +230,40 @@ class WerConfig:
         check_choice("evidence", self.evidence, EVIDENCE)
         if self.smoke and self.full:
             raise ConfigError("smoke and full exclude each other; give one of them")
+        if self.reads:
+            self._check_reader()
+
+    def _check_reader(self) -> None:
+        """Of a language model there is one run."""
+        there = Path(self.policy).exists()
+        if not there and {os.sep, "/"} & {*self.policy}:
+            raise ConfigError(
+                f"policy: {self.policy}: no such file or folder; check the path"
+            )
+        if self.policy not in MODELS and not there:
+            raise UnknownNameError("policy", self.policy, ("tiny", *MODELS))
+        for name, default in {
+            "seeds": None,
+            "workers": 2,
+            "evidence": "paired",
+        }.items():
+            if getattr(self, name) != default:
+                raise ConfigError(
+                    f"{name}: expected none with policy {self.policy!r}, of which "
+                    f"there is one run, got {getattr(self, name)}"
+                )
+
+    @property
+    def reads(self) -> bool:
+        """Whether the policy is a language model that reads text."""
+        return self.policy != "tiny"
+
+    @property
+    def reader_sizes(self) -> ReaderSizes:
+        """Numbers of a language model's run."""
+        if self.full:
+            return PAPER
+        return READER_SMOKE if self.smoke else ReaderSizes()
 
     @property
     def scale(self) -> str:
@@ -237,12 +283,13 @@ class WerConfig:
     @property
     def folder(self) -> Path:
         """The run folder."""
-        name = "" if self.evidence == "paired" else f"-{self.evidence}"
+        name = f"-{Path(self.policy).stem}" if self.reads else ""
+        name += "" if self.evidence == "paired" else f"-{self.evidence}"
         name += "-smoke" if self.smoke else "-full" if self.full else ""
         return self.out or Path("jerp-runs") / f"wer{name}"
 
     @property
     def command(self) -> str:
         """The command that makes this run."""
-        names = ("seeds", "evidence", "seed", "smoke", "full", "out")
+        names = ("seeds", "evidence", "policy", "seed", "smoke", "full", "out")
         return command_of("jerp run wer", self, names)
