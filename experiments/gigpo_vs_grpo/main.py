@@ -6,15 +6,11 @@ and a folder a seed and arm, with metrics, checkpoints and what was played.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from typing import Any
 
-import jax
 from rich.console import Console
 from rich.progress import Progress
 
-import jerp
 from experiments.gigpo_vs_grpo.analysis import analyse, curves
 from experiments.gigpo_vs_grpo.config import GigpoConfig
 from experiments.gigpo_vs_grpo.jobs import PHASES, jobs_of
@@ -26,17 +22,14 @@ from experiments.gigpo_vs_grpo.report import (
     terminal_table,
     write_figures,
 )
-from experiments.jobs.job import iterations_done
-from experiments.jobs.processes import run_together
+from experiments.jobs.phases import Phase, run_phase
+from experiments.jobs.results import analysis_key, origin, sizes_document
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
 from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
 
 __all__ = ["run"]
-
-ANALYSIS = 1_000_000
-"""Stream of random keys; those below belong to seeds."""
 
 
 def run(config: GigpoConfig, *, console: Console | None = None) -> dict[str, Any]:
@@ -49,15 +42,12 @@ def run(config: GigpoConfig, *, console: Console | None = None) -> dict[str, Any
         with progress_bars(console) as progress:
             for phase in PHASES:
                 _in_processes(config, phase, progress)
-        key = jax.random.fold_in(jax.random.key(config.seed), ANALYSIS)
         results = defined(
             {
-                "command": config.command,
-                "version": jerp.__version__,
-                "smoke": config.smoke,
+                **origin(config),
                 "seeds": config.num_seeds,
-                "sizes": _sizes(config),
-                **analyse(key, config),
+                "sizes": sizes_document(config.sizes),
+                **analyse(analysis_key(config.seed), config),
             }
         )
         _write(results, config, console)
@@ -69,40 +59,24 @@ def _identity(config: GigpoConfig) -> dict[str, Any]:
     return {
         "experiment": "gigpo_vs_grpo",
         "seed": config.seed,
-        "sizes": _sizes(config),
+        "sizes": sizes_document(config.sizes),
     }
 
 
-def _sizes(config: GigpoConfig) -> dict[str, Any]:
-    """As JSON has them."""
-    return json.loads(json.dumps(asdict(config.sizes)))
-
-
-def _in_processes(config: GigpoConfig, phase: str, progress: Progress) -> None:
-    """Runs a phase's jobs, `workers` processes at once, and shows how far they are."""
+def _in_processes(config: GigpoConfig, name: str, progress: Progress) -> None:
+    iterations = config.sizes.iterations if name == "arms" else 1
+    # A smoke run's bases take hardly longer than their one compilation, which every
+    # process would do anew.
+    processes = 1 if config.smoke and name == "base" else config.workers
+    jobs = jobs_of(name, config.sizes, config.num_seeds)
     settings = {
         "scale": config.scale,
         "seed": config.seed,
         "num_seeds": config.num_seeds,
     }
-    jobs = jobs_of(phase, config.sizes, config.num_seeds)
-    folder = config.folder.resolve()
-    each = config.sizes.iterations if phase == "arms" else 1
-    bar = progress.add_task(phase, total=each * len(jobs))
-    progress.update(bar, completed=iterations_done(folder, jobs, each))
-    if all(job.is_done(folder) for job in jobs):
-        return
-    # A smoke run's bases take hardly longer than their one compilation, which every
-    # process would do anew.
-    count = 1 if config.smoke and phase == "base" else config.workers
-    arguments = [
-        [str(folder), f"{i}/{count}", json.dumps(settings), phase] for i in range(count)
-    ]
-    run_together(
-        "experiments.gigpo_vs_grpo.jobs",
-        arguments,
-        folder,
-        lambda: progress.update(bar, completed=iterations_done(folder, jobs, each)),
+    phase = Phase(name, jobs, iterations, processes)
+    run_phase(
+        phase, "experiments.gigpo_vs_grpo.jobs", config.folder, settings, progress
     )
 
 

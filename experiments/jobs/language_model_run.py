@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-import jerp
 from experiments.jobs.job import is_done
 from experiments.jobs.processes import run_together
+from experiments.jobs.results import analysis_key, origin, sizes_document
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
 from jerp.storage.documents import defined, write_json
@@ -28,9 +28,6 @@ from jerp.storage.manifest import open_run
 from jerp.typing import Key
 
 __all__ = ["LanguageModelRun", "Report", "Stage"]
-
-ANALYSIS = 1_000_000
-"""Stream of random keys."""
 
 LATE = "--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 """By default XLA computes on a CPU as early as it can, and so keeps all layers that a
@@ -90,18 +87,16 @@ class LanguageModelRun:
         settings = {
             "policy": config.policy,
             "seed": config.seed,
-            "sizes": _sizes(config),
+            "sizes": sizes_document(config.reader_sizes),
         }
         identity = {"experiment": self.experiment, **settings}
         with open_run(config.folder, identity, seeds=[0]):
             with progress_bars(console) as progress:
                 self._in_a_process(config, settings, progress)
-            key = jax.random.fold_in(jax.random.key(config.seed), ANALYSIS)
+            key = analysis_key(config.seed)
             results = defined(
                 {
-                    "command": config.command,
-                    "version": jerp.__version__,
-                    "smoke": config.smoke,
+                    **origin(config),
                     "policy": config.policy,
                     "sizes": settings["sizes"],
                     **self.analyse(key, config.folder, config.reader_sizes),
@@ -135,11 +130,6 @@ class LanguageModelRun:
             watch,
             environment=cpu,
         )
-
-
-def _sizes(config: Any) -> dict[str, Any]:
-    """As JSON has them."""
-    return json.loads(json.dumps(asdict(config.reader_sizes)))
 
 
 def _absolute(policy: str) -> str:

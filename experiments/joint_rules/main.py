@@ -7,17 +7,13 @@ checkpoints, pool and ledger.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from typing import Any
 
-import jax
 from rich.console import Console
 from rich.progress import Progress
 
-import jerp
-from experiments.jobs.job import iterations_done
-from experiments.jobs.processes import run_together
+from experiments.jobs.phases import Phase, run_phase
+from experiments.jobs.results import analysis_key, origin, sizes_document
 from experiments.joint_rules.analysis import analyse
 from experiments.joint_rules.config import ARMS, JerpConfig
 from experiments.joint_rules.figures import write_figures
@@ -40,9 +36,6 @@ from jerp.storage.rule_files import read_pool, write_pool
 
 __all__ = ["run"]
 
-ANALYSIS = 1_000_000
-"""Stream of random keys; those below belong to seeds."""
-
 START = "start.json"
 """The rules that a run began with, whatever becomes of the file that they were in."""
 
@@ -59,9 +52,6 @@ FIRST_RULES = PoolDocument(
     }
 )
 """Right ones of a smoke run in a house, of types that its base sometimes solves."""
-
-HASTE = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-"""Programs of a smoke run are compiled in half the time, to run slower."""
 
 
 def run(config: JerpConfig, *, console: Console | None = None) -> dict[str, Any]:
@@ -85,17 +75,14 @@ def run(config: JerpConfig, *, console: Console | None = None) -> dict[str, Any]
         with progress_bars(console) as progress:
             for phase in PHASES:
                 _in_processes(config, work, phase, progress)
-        key = jax.random.fold_in(jax.random.key(config.seed), ANALYSIS)
         results = defined(
             {
-                "command": config.command,
-                "version": jerp.__version__,
-                "smoke": config.smoke,
+                **origin(config),
                 "seeds": config.num_seeds,
                 "by": config.by,
                 "start_pool": _texts(start),
-                "sizes": _sizes(config),
-                **analyse(key, config),
+                "sizes": sizes_document(config.sizes),
+                **analyse(analysis_key(config.seed), config),
             }
         )
         _write(results, config, console)
@@ -127,39 +114,21 @@ def _identity(config: JerpConfig, start: PoolDocument | None) -> dict[str, Any]:
         "seed": config.seed,
         "by": config.by,
         "rules": None if start is None else pool_hash(start),
-        "sizes": _sizes(config),
+        "sizes": sizes_document(config.sizes),
     }
 
 
-def _sizes(config: JerpConfig) -> dict[str, Any]:
-    """As JSON has them."""
-    return json.loads(json.dumps(asdict(config.sizes)))
-
-
 def _in_processes(
-    config: JerpConfig, work: Work, phase: str, progress: Progress
+    config: JerpConfig, work: Work, name: str, progress: Progress
 ) -> None:
-    """Runs a phase's jobs, `workers` processes at once, and shows how far they are."""
-    settings = {**vars(work), "sizes": config.scale}
-    jobs, folder = jobs_of(phase, work), config.folder.resolve()
-    each = config.sizes.iterations if phase == "arms" else 1
-    bar = progress.add_task(phase, total=each * len(jobs))
-    progress.update(bar, completed=iterations_done(folder, jobs, each))
-    if all(job.is_done(folder) for job in jobs):
-        return
+    iterations = config.sizes.iterations if name == "arms" else 1
     # A smoke run's jobs take hardly longer than their compilations, which every process
     # would do anew.
-    count = 1 if config.smoke else config.workers
-    arguments = [
-        [str(folder), f"{i}/{count}", json.dumps(settings), phase] for i in range(count)
-    ]
-    run_together(
-        "experiments.joint_rules.jobs",
-        arguments,
-        folder,
-        lambda: progress.update(bar, completed=iterations_done(folder, jobs, each)),
-        environment=HASTE if config.smoke else None,
-    )
+    processes = 1 if config.smoke else config.workers
+    phase = Phase(name, jobs_of(name, work), iterations, processes)
+    settings = {**vars(work), "sizes": config.scale}
+    module, folder = "experiments.joint_rules.jobs", config.folder
+    run_phase(phase, module, folder, settings, progress, hasty=config.smoke)
 
 
 def _write(results: dict[str, Any], config: JerpConfig, console: Console) -> None:

@@ -7,19 +7,16 @@ was answered.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 import jax
 from rich.console import Console
 from rich.progress import Progress
 
-import jerp
-from experiments.jobs.job import iterations_done
-from experiments.jobs.processes import run_together
+from experiments.jobs.phases import Phase, run_phase
+from experiments.jobs.results import analysis_key, origin, sizes_document
 from experiments.pass_surface.analysis import analyse, evaluations_of
 from experiments.pass_surface.config import PassSurfaceConfig
 from experiments.pass_surface.figures import write_figures
@@ -34,14 +31,8 @@ from jerp.storage.manifest import open_run
 
 __all__ = ["run"]
 
-ANALYSIS = 1_000_000
-"""Stream of random keys; those below belong to seeds."""
-
-HASTE = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-"""Programs of a smoke run are compiled in half the time, to run slower."""
-
 NO_OPTIMIZATION = "jax_disable_most_optimizations"
-"""The same setting of this process."""
+"""What makes the processes of a smoke run compile in haste, of this process."""
 
 
 def run(config: PassSurfaceConfig, *, console: Console | None = None) -> dict[str, Any]:
@@ -54,18 +45,15 @@ def run(config: PassSurfaceConfig, *, console: Console | None = None) -> dict[st
         with progress_bars(console) as progress:
             for phase in PHASES:
                 _in_processes(config, work, phase, progress)
-        key = jax.random.fold_in(jax.random.key(config.seed), ANALYSIS)
         evaluations = evaluations_of(config)
         write_outcomes(config, evaluations)
         with _haste(config):
-            found = analyse(key, config, evaluations)
+            found = analyse(analysis_key(config.seed), config, evaluations)
         results = defined(
             {
-                "command": config.command,
-                "version": jerp.__version__,
-                "smoke": config.smoke,
+                **origin(config),
                 "seeds": config.num_seeds,
-                "sizes": _sizes(config),
+                "sizes": sizes_document(config.sizes),
                 "stand_in": STAND_IN,
                 **found,
             }
@@ -92,39 +80,23 @@ def _identity(config: PassSurfaceConfig) -> dict[str, Any]:
         "executor": config.executor,
         "seed": config.seed,
         "arms": list(config.arms),
-        "sizes": _sizes(config),
+        "sizes": sizes_document(config.sizes),
     }
 
 
-def _sizes(config: PassSurfaceConfig) -> dict[str, Any]:
-    """As JSON has them."""
-    return json.loads(json.dumps(asdict(config.sizes)))
-
-
 def _in_processes(
-    config: PassSurfaceConfig, work: Work, phase: str, progress: Progress
+    config: PassSurfaceConfig, work: Work, name: str, progress: Progress
 ) -> None:
-    """Runs a phase's jobs, `workers` processes at once, and shows how far they are."""
-    settings = {**vars(work), "sizes": config.scale}
-    jobs, folder = jobs_of(phase, work), config.folder.resolve()
-    each = config.sizes.iterations if phase == "arms" else 1
-    bar = progress.add_task(phase, total=each * len(jobs))
-    progress.update(bar, completed=iterations_done(folder, jobs, each))
-    if all(job.is_done(folder) for job in jobs):
-        return
+    jobs = jobs_of(name, work)
+    iterations = config.sizes.iterations if name == "arms" else 1
     # A smoke run's base takes hardly longer than its compilations, and those of the
     # evaluation are kept for the arms.
-    count = 1 if config.smoke and phase == "base" else min(config.workers, len(jobs))
-    arguments = [
-        [str(folder), f"{i}/{count}", json.dumps(settings), phase] for i in range(count)
-    ]
-    run_together(
-        "experiments.pass_surface.jobs",
-        arguments,
-        folder,
-        lambda: progress.update(bar, completed=iterations_done(folder, jobs, each)),
-        environment=HASTE if config.smoke else None,
-    )
+    alone = config.smoke and name == "base"
+    processes = 1 if alone else min(config.workers, len(jobs))
+    phase = Phase(name, jobs, iterations, processes)
+    settings = {**vars(work), "sizes": config.scale}
+    module, folder = "experiments.pass_surface.jobs", config.folder
+    run_phase(phase, module, folder, settings, progress, hasty=config.smoke)
 
 
 def _write(

@@ -7,17 +7,15 @@ with parameters, metrics, checkpoints, and all drafts and runs.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
 from rich.console import Console
 from rich.progress import Progress
 
-import jerp
-from experiments.jobs.job import iterations_done
-from experiments.jobs.processes import run_together
+from experiments.jobs.phases import Phase, run_phase
+from experiments.jobs.results import analysis_key, origin, sizes_document
 from experiments.wer.analysis import analyse, seed_folders
 from experiments.wer.config import WerConfig
 from experiments.wer.figures import write_figures
@@ -42,19 +40,12 @@ from jerp.storage.skill_files import skill_path, write_skill
 
 __all__ = ["run"]
 
-ANALYSIS = 1_000_000
-"""Stream of random keys; those below belong to seeds."""
-
-HASTE = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-"""Programs of a smoke run are compiled in half the time, to run slower."""
-
 
 def run(config: WerConfig, *, console: Console | None = None) -> dict[str, Any]:
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
     work = Work(config.sizes, config.evidence, config.seed, config.num_seeds)
-    key = jax.random.fold_in(jax.random.key(config.seed), ANALYSIS)
-    keys = jax.random.split(key)
+    keys = jax.random.split(analysis_key(config.seed))
     with open_run(config.folder, _identity(config), seeds=[*range(config.num_seeds)]):
         base: dict[str, Any] = {}
         for phase in PHASES:
@@ -66,12 +57,10 @@ def run(config: WerConfig, *, console: Console | None = None) -> dict[str, Any]:
                     console.print(line)
         results = defined(
             {
-                "command": config.command,
-                "version": jerp.__version__,
-                "smoke": config.smoke,
+                **origin(config),
                 "seeds": config.num_seeds,
                 "evidence": config.evidence,
-                "sizes": _sizes(config),
+                "sizes": sizes_document(config.sizes),
                 "stand_ins": STAND_INS,
                 "base": base,
                 **analyse(keys[1], config),
@@ -87,37 +76,17 @@ def _identity(config: WerConfig) -> dict[str, Any]:
         "experiment": "wer",
         "seed": config.seed,
         "evidence": config.evidence,
-        "sizes": _sizes(config),
+        "sizes": sizes_document(config.sizes),
     }
 
 
-def _sizes(config: WerConfig) -> dict[str, Any]:
-    """As JSON has them."""
-    return json.loads(json.dumps(asdict(config.sizes)))
-
-
-def _in_processes(
-    config: WerConfig, work: Work, phase: str, progress: Progress
-) -> None:
-    """Runs a phase's jobs, `workers` processes at once, and shows how far they are."""
+def _in_processes(config: WerConfig, work: Work, name: str, progress: Progress) -> None:
+    jobs = jobs_of(name, work)
+    iterations = config.sizes.total if name == "train" else 1
+    phase = Phase(name, jobs, iterations, min(config.workers, len(jobs)))
     settings = {**vars(work), "sizes": config.scale}
-    jobs, folder = jobs_of(phase, work), config.folder.resolve()
-    each = config.sizes.total if phase == "train" else 1
-    bar = progress.add_task(phase, total=each * len(jobs))
-    progress.update(bar, completed=iterations_done(folder, jobs, each))
-    if all(job.is_done(folder) for job in jobs):
-        return
-    count = min(config.workers, len(jobs))
-    arguments = [
-        [str(folder), f"{i}/{count}", json.dumps(settings), phase] for i in range(count)
-    ]
-    run_together(
-        "experiments.wer.jobs",
-        arguments,
-        folder,
-        lambda: progress.update(bar, completed=iterations_done(folder, jobs, each)),
-        environment=HASTE if config.smoke else None,
-    )
+    module, folder = "experiments.wer.jobs", config.folder
+    run_phase(phase, module, folder, settings, progress, hasty=config.smoke)
 
 
 def _write(results: dict[str, Any], config: WerConfig, console: Console) -> None:

@@ -212,7 +212,7 @@ def test_a_bad_file_of_rules_ends_a_run_before_it_begins(
     def started(*_, **__):
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr(main, "run_together", started)
+    monkeypatch.setattr(main, "run_phase", started)
     path, out = tmp_path / "rules.json", tmp_path / "run"
     if content is not None:
         path.write_text(content)
