@@ -15,6 +15,7 @@ from jerp.cli.terminal import show
 from jerp.errors import ConfigError
 
 if TYPE_CHECKING:
+    from jerp.skills.tree import SkillTree
     from jerp.storage.skill_document import SkillDocument
 
 __all__ = ["SkillsDiff", "SkillsExport", "SkillsShow", "SkillsTree"]
@@ -116,23 +117,61 @@ class SkillsTree:
     Attributes:
       run: the folder of a run that writes skills.
       task: draw the revisions of this task alone.
+      figure: the .png or .svg file to draw them in, in place of lines; without a task
+        those of the tasks that say most.
+      force: replace the figure if it is there.
     """
 
     run: Positional[Path]
     task: str | None = None
+    figure: Path | None = None
+    force: bool = False
 
     def __call__(self) -> int:
-        """Prints the branches of each task."""
+        """Prints the branches of each task, or where they are drawn."""
         from jerp.skills.tree import draw_tree
-        from jerp.storage.skill_files import find_tree
 
-        with warnings.catch_warnings(record=True) as notes:
-            warnings.simplefilter("always")
-            drawn = draw_tree(find_tree(self.run), task=self.task)
-        for note in notes:
-            print(f"jerp: {note.message}", file=sys.stderr)
-        _print(drawn)
+        if self.figure is None and self.force:
+            raise ConfigError("--force: expected with --figure FILE, got it alone")
+        if self.figure is not None:
+            _print(_drawn_figure(self.figure, self.force, self.run, self.task))
+        else:
+            _print(draw_tree(_the_tree(self.run), task=self.task))
         return 0
+
+
+def _drawn_figure(path: Path, force: bool, run: Path, task: str | None) -> str:
+    """Draws the tree of a run in a file; says what is in it."""
+    from jerp.storage.atomic import write_bytes
+
+    if path.suffix not in (".png", ".svg"):
+        raise ConfigError(
+            f"--figure: expected a name that ends with .png or .svg, got {path}"
+        )
+    tree = _the_tree(run)
+    if path.exists() and not force:
+        raise ConfigError(f"{path}: it is there already; --force replaces it")
+    # Drawing takes a second to import, which a mistake need not wait for.
+    from jerp.runs.pass_surface.figure_style import figure_bytes
+    from jerp.runs.skills.tree_figure import draw_skill_tree, shown_words
+    from jerp.runs.skills.tree_places import telling_tasks
+
+    figure = draw_skill_tree(tree, task)
+    write_bytes(path, figure_bytes(figure, path.suffix))
+    tasks = telling_tasks(tree) if task is None else (task,)
+    return f"{path}: {shown_words(tree, tasks)}: {', '.join(tasks)}"
+
+
+def _the_tree(run: Path) -> SkillTree:
+    """The tree of a run; what was cut off of its file is said."""
+    from jerp.storage.skill_files import find_tree
+
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        tree = find_tree(run)
+    for note in notes:
+        print(f"jerp: {note.message}", file=sys.stderr)
+    return tree
 
 
 def _the_skill(path: Path, domain: str | None) -> SkillDocument:

@@ -123,6 +123,19 @@ def test_tree_says_what_a_kill_cut_off(run, capsys):
     assert "last line of 8 bytes is left out" in shown.err
 
 
+@pytest.mark.parametrize(("name", "head"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
+def test_tree_is_drawn_in_a_file(run, tmp_path, capsys, name, head):
+    file = tmp_path / name
+    words = ("tree", run, "--figure", file)
+    all_of_it = f"{file}: 1 of 1 tasks, 3 of 3 drafts: move\n"
+    assert said(capsys, *words) == all_of_it
+    assert file.read_bytes().startswith(head)
+    assert "it is there already; --force" in said(capsys, *words, status=2)
+    file.write_text("")
+    assert said(capsys, *words, "--force", "--task", "move") == all_of_it
+    assert file.read_bytes().startswith(head)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -140,6 +153,12 @@ def test_tree_says_what_a_kill_cut_off(run, capsys):
         ("tree wer/seed-0/skills", "with tree.jsonl, of a run that writes skills, fou"),
         ("tree wer", "a run that writes skills; name one of wer/seed-0"),
         ("tree RUN --task trade", "task: expected one of the tree (move), got 'trade'"),
+        ("tree RUN --figure a.pdf", "--figure: expected a name that ends with .png or"),
+        ("tree RUN --figure no/a.png", "no/a.png: cannot be written"),
+        ("tree RUN --figure a.svg --task x", "task: expected one of the tree (move)"),
+        ("tree none --figure a.svg", "none: there is no such file or folder"),
+        ("tree empty.jsonl --figure a.svg", "tree: expected at least one draft to dr"),
+        ("tree RUN --force", "--force: expected with --figure FILE, got it alone"),
         ("shw RUN", "did you mean 'show'? (known: show, diff, tree, export)"),
     ],
 )
@@ -147,6 +166,7 @@ def test_a_mistake_is_one_line(run, monkeypatch, capsys, words, message):
     monkeypatch.chdir(run.parents[1])
     (run.parents[1] / "broken.md").write_text("a")
     (run.parents[1] / "plain.md").write_text(render_skill(SKILL))
+    SkillTreeFile(run.parents[1] / "empty.jsonl").close()
     words = words.replace("RUN", "wer/seed-0").split()
     found = said(capsys, *words, status=2)
     assert message.replace("RUN", "wer/seed-0") in found

@@ -78,9 +78,10 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_commands_run(folder, capsys):
     lines = COMMANDS.splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     for line in lines:
         assert cli.main(shlex.split(line)[1:]) == 0, line
     shown = capsys.readouterr().out
     assert "no difference\n" in shown and "└── 0  phase 0  1 of 2" in shown
     assert read_skill(folder / "files.md").effect == 0.1
+    assert (folder / "tree.png").read_bytes().startswith(b"\x89PNG")

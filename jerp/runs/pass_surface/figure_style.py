@@ -8,6 +8,7 @@ and it holds no date, so that it needs no font and the same numbers make the sam
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -28,6 +29,7 @@ __all__ = [
     "axis_ticks",
     "chosen",
     "drawable",
+    "figure_bytes",
     "legend_below",
     "name_at_ends",
     "save_figure",
@@ -71,14 +73,25 @@ def style(place: int) -> Style:
 def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Writes `name`.png and `name`.svg into `folder`; returns their paths."""
     paths = [folder / f"{name}.{ending}" for ending in ("png", "svg")]
-    # Laid out once for both; matplotlib would draw each file twice to do it.
+    for path in paths:
+        path.write_bytes(figure_bytes(figure, path.suffix))
+    return paths
+
+
+def figure_bytes(figure: Figure, suffix: str) -> bytes:
+    """What a file of the figure holds that ends with `suffix`, ".png" or ".svg"."""
+    # Laid out once for all files; matplotlib would draw each of them twice to do it.
     if (layout := figure.get_layout_engine()) is not None:
         layout.execute(figure)
         figure.set_layout_engine(None)
-    figure.savefig(paths[0], dpi=DPI)
-    with matplotlib.rc_context({"svg.hashsalt": "jerp", "svg.fonttype": "path"}):
-        figure.savefig(paths[1], metadata={"Date": None, "Creator": None})
-    return paths
+    data = io.BytesIO()
+    if suffix == ".png":
+        figure.savefig(data, format="png", dpi=DPI)
+    else:
+        with matplotlib.rc_context({"svg.hashsalt": "jerp", "svg.fonttype": "path"}):
+            nothing = {"Date": None, "Creator": None}
+            figure.savefig(data, format="svg", metadata=nothing)
+    return data.getvalue()
 
 
 def drawable(text: str) -> str:
