@@ -12,14 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from experiments.command import command_of
-from jerp.errors import ConfigError, UnknownNameError
-from jerp.runs.seeds import check_seed
+from experiments.jobs.config import ReaderConfig
+from jerp.errors import ConfigError
 from jerp.training.group_settings import GroupConfig, GroupHyper, algorithm
 
 __all__ = [
     "ARMS",
-    "MODELS",
     "MORE_ARMS",
     "GigpoConfig",
     "ReaderSizes",
@@ -96,9 +94,6 @@ SIZES = {
 SMOKE_SEEDS = 2
 """At most, of a smoke run."""
 
-MODELS = {"smollm2-135m": "smollm2"}
-"""Language models by the name of `--policy`, and their names in the cache."""
-
 
 @dataclass(frozen=True)
 class ReaderSizes:
@@ -151,7 +146,7 @@ READER_SMOKE = ReaderSizes(
 
 
 @dataclass(frozen=True)
-class GigpoConfig:
+class GigpoConfig(ReaderConfig):
     """Compares GRPO with GiGPO and its control in a house: trains and reports.
 
     Attributes:
@@ -168,6 +163,9 @@ class GigpoConfig:
         model that reads the house in words: one arm, one seed, two hours or so.
     """
 
+    name = "gigpo-vs-grpo"
+    options = ("policy", "seeds", "seed", "smoke", "full", "out")
+
     seeds: int = 5
     workers: int = 2
     policy: str = "tiny"
@@ -177,48 +175,17 @@ class GigpoConfig:
     seed: int = 0
 
     def __post_init__(self):
-        for name in ("seeds", "workers"):
-            if getattr(self, name) < 1:
-                raise ConfigError(
-                    f"{name}: expected at least 1, got {getattr(self, name)}"
-                )
-        check_seed(self.seed)
-        if self.reads:
-            self._check_reader()
-        if self.smoke and self.full:
-            raise ConfigError("smoke and full exclude each other; give one of them")
-
-    def _check_reader(self) -> None:
-        """Of a language model there is one arm and one seed."""
-        if self.policy not in MODELS and not Path(self.policy).exists():
-            raise UnknownNameError("policy", self.policy, ("tiny", *MODELS))
-        for name in ("seeds", "workers"):
-            default = GigpoConfig.__dataclass_fields__[name].default
-            if getattr(self, name) != default:
-                raise ConfigError(
-                    f"{name}: expected none with policy {self.policy!r}, of which "
-                    f"there is one run, got {getattr(self, name)}"
-                )
-        if self.full:
+        super().__post_init__()
+        if self.reads and self.full:
             raise ConfigError(
                 f"full: expected policy 'tiny', which has more of everything, got "
                 f"{self.policy!r}"
             )
 
     @property
-    def scale(self) -> str:
-        """Which of `SIZES`."""
-        return "smoke" if self.smoke else "full" if self.full else "default"
-
-    @property
     def sizes(self) -> Sizes:
         """Numbers of tasks, episodes and iterations."""
         return SIZES[self.scale]
-
-    @property
-    def reads(self) -> bool:
-        """Whether the policy is a language model that reads text."""
-        return self.policy != "tiny"
 
     @property
     def reader_sizes(self) -> ReaderSizes:
@@ -231,19 +198,6 @@ class GigpoConfig:
         if self.smoke:
             return min(self.seeds, SMOKE_SEEDS)
         return 2 * self.seeds if self.full else self.seeds
-
-    @property
-    def folder(self) -> Path:
-        """The run folder."""
-        name = f"-{Path(self.policy).stem}" if self.reads else ""
-        name += "-smoke" if self.smoke else "-full" if self.full else ""
-        return self.out or Path("jerp-runs") / f"gigpo-vs-grpo{name}"
-
-    @property
-    def command(self) -> str:
-        """The command that makes this run."""
-        names = ("policy", "seeds", "seed", "smoke", "full", "out")
-        return command_of("jerp run gigpo-vs-grpo", self, names)
 
 
 def arm_algorithm(

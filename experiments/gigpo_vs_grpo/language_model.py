@@ -22,7 +22,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.gigpo_vs_grpo.config import MODELS, ReaderSizes, arm_algorithm
+from experiments.gigpo_vs_grpo.config import ReaderSizes, arm_algorithm
+from experiments.jobs.config import MODELS
 from experiments.jobs.job import is_done
 from experiments.jobs.job_files import read_job_tree
 from experiments.jobs.process_notes import ProcessNotes

@@ -10,21 +10,19 @@ others never were in a prompt of those demonstrations.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from experiments.command import command_of
+from experiments.jobs.config import ReaderConfig
 from experiments.joint_rules.language_model_config import (
     PAPER,
     READER_SMOKE,
     ReaderSizes,
 )
 from jerp.errors import ConfigError, UnknownNameError
-from jerp.runs.seeds import check_seed
 
-__all__ = ["ARMS", "MODELS", "Arm", "By", "JerpConfig", "Sizes"]
+__all__ = ["ARMS", "Arm", "By", "JerpConfig", "Sizes"]
 
 By = Literal["type", "instance"]
 
@@ -145,14 +143,9 @@ SIZES = {
     "full": Sizes(arms=tuple(ARMS), worlds=("house", "shop")),
 }
 
-SEEDS = {"default": 3, "smoke": 1, "full": 5}
-
-MODELS = {"smollm2-135m": "smollm2"}
-"""Language models by the name of `--policy`, and their names in the cache."""
-
 
 @dataclass(frozen=True)
-class JerpConfig:
+class JerpConfig(ReaderConfig):
     """Learns rules and a policy together in a household: trains arms and reports.
 
     Attributes:
@@ -175,6 +168,10 @@ class JerpConfig:
       seed: root of all random keys; in [0, 2^32).
     """
 
+    name = "jerp"
+    options = ("seeds", "by", "policy", "rules", "seed", "smoke", "full", "out")
+    single = ("seeds", "workers", "by", "rules")
+
     seeds: int | None = None
     workers: int = 2
     by: By = "type"
@@ -186,48 +183,13 @@ class JerpConfig:
     seed: int = 0
 
     def __post_init__(self):
-        for name in ("seeds", "workers"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"{name}: expected at least 1, got {value}")
-        check_seed(self.seed)
+        super().__post_init__()
         if self.by not in ("type", "instance"):
             raise UnknownNameError("by", self.by, ("type", "instance"))
-        if self.smoke and self.full:
-            raise ConfigError("smoke and full exclude each other; give one of them")
         if self.rules is not None and self.by == "instance":
             raise ConfigError(
                 "rules: expected none with by='instance': a file has rules by type"
             )
-        if self.reads:
-            self._check_reader()
-
-    def _check_reader(self) -> None:
-        """Of a language model there is one arm and one seed."""
-        there = Path(self.policy).exists()
-        if not there and {os.sep, "/"} & {*self.policy}:
-            raise ConfigError(
-                f"policy: {self.policy}: no such file or folder; check the path"
-            )
-        if self.policy not in MODELS and not there:
-            raise UnknownNameError("policy", self.policy, ("tiny", *MODELS))
-        defaults = {"seeds": None, "workers": 2, "by": "type", "rules": None}
-        for name, default in defaults.items():
-            if getattr(self, name) != default:
-                raise ConfigError(
-                    f"{name}: expected none with policy {self.policy!r}, of which "
-                    f"there is one run, got {getattr(self, name)}"
-                )
-
-    @property
-    def reads(self) -> bool:
-        """Whether the policy is a language model that reads text."""
-        return self.policy != "tiny"
-
-    @property
-    def scale(self) -> str:
-        """Which of `SIZES`."""
-        return "smoke" if self.smoke else "full" if self.full else "default"
 
     @property
     def sizes(self) -> Sizes:
@@ -242,20 +204,6 @@ class JerpConfig:
         return READER_SMOKE if self.smoke else ReaderSizes()
 
     @property
-    def num_seeds(self) -> int:
-        """Of training."""
-        return SEEDS[self.scale] if self.seeds is None else self.seeds
-
-    @property
-    def folder(self) -> Path:
-        """The run folder."""
-        name = f"-{Path(self.policy).stem}" if self.reads else ""
-        name += "-instance" if self.by == "instance" else ""
-        name += "-smoke" if self.smoke else "-full" if self.full else ""
-        return self.out or Path("jerp-runs") / f"jerp{name}"
-
-    @property
-    def command(self) -> str:
-        """The command that makes this run."""
-        names = ("seeds", "by", "policy", "rules", "seed", "smoke", "full", "out")
-        return command_of("jerp run jerp", self, names)
+    def variant(self) -> str:
+        """The model's name, and what has a pool, unless it is a type."""
+        return super().variant + ("-instance" if self.by == "instance" else "")

@@ -22,11 +22,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from experiments.jobs.config import MODELS
 from experiments.jobs.job import is_done
 from experiments.jobs.process_notes import ProcessNotes
 from experiments.jobs.program import run_program
 from experiments.joint_rules.base import all_rules
-from experiments.joint_rules.config import MODELS
 from experiments.joint_rules.language_model_cloning import (
     cloned_adapters,
     export_adapters,

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from experiments.jobs.config import JobsConfig
 from jerp.errors import ConfigError
 from jerp.ops.checks import check_choice
-from jerp.runs.seeds import check_seed
 
 __all__ = [
     "ARMS",
@@ -120,11 +120,9 @@ SIZES = {
     "full": Sizes(questions=300, sft_visits=(10, 20, 40, 80, 160), iterations=240),
 }
 
-SEEDS = {"default": 3, "smoke": 1, "full": 5}
-
 
 @dataclass(frozen=True)
-class PassSurfaceConfig:
+class PassSurfaceConfig(JobsConfig):
     """Asks whether training moved the capability boundary: trains, samples, reports.
 
     Attributes:
@@ -144,6 +142,9 @@ class PassSurfaceConfig:
       seed: root of all random keys; in [0, 2^32).
     """
 
+    name = "pass-surface"
+    options = ("seeds", "arms", "executor", "seed", "smoke", "full", "out")
+
     seeds: int | None = None
     workers: int = 2
     arms: tuple[str, ...] = ("sft", "grpo")
@@ -154,11 +155,7 @@ class PassSurfaceConfig:
     seed: int = 0
 
     def __post_init__(self):
-        for name in ("seeds", "workers"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"{name}: expected at least 1, got {value}")
-        check_seed(self.seed)
+        super().__post_init__()
         trained = tuple(ARMS)[1:]
         for arm in self.arms:
             check_choice("arms", arm, trained)
@@ -167,8 +164,6 @@ class PassSurfaceConfig:
                 f"arms: expected some of {', '.join(trained)}, each once, got "
                 f"{' '.join(self.arms) or 'none'}"
             )
-        if self.smoke and self.full:
-            raise ConfigError("smoke and full exclude each other; give one of them")
         check_choice("executor", self.executor, ("none", "smollm2"))
         if self.executor != "none":
             self._check_frozen()
@@ -187,19 +182,9 @@ class PassSurfaceConfig:
             )
 
     @property
-    def scale(self) -> str:
-        """Which of `SIZES`."""
-        return "smoke" if self.smoke else "full" if self.full else "default"
-
-    @property
     def sizes(self) -> Sizes:
         """Numbers of questions, episodes and iterations."""
         return SIZES[self.scale]
-
-    @property
-    def num_seeds(self) -> int:
-        """Of training."""
-        return SEEDS[self.scale] if self.seeds is None else self.seeds
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -207,20 +192,6 @@ class PassSurfaceConfig:
         return ("base", *self.arms)
 
     @property
-    def folder(self) -> Path:
-        """The run folder."""
-        name = "" if self.executor == "none" else f"-{self.executor}"
-        name += "-smoke" if self.smoke else "-full" if self.full else ""
-        return self.out or Path("jerp-runs") / f"pass-surface{name}"
-
-    @property
-    def command(self) -> str:
-        """The command that makes this run."""
-        words = ["jerp run pass-surface"]
-        for name in ("seeds", "arms", "executor", "seed", "smoke", "full", "out"):
-            value, default = getattr(self, name), type(self).__dataclass_fields__[name]
-            if value == default.default:
-                continue
-            given = value if isinstance(value, tuple) else (value,)
-            words += [f"--{name}", *(str(x) for x in given if x is not True)]
-        return " ".join(words)
+    def variant(self) -> str:
+        """The frozen model, if one is asked."""
+        return "" if self.executor == "none" else f"-{self.executor}"
