@@ -1,4 +1,4 @@
-"""Figures of the experiment: how training went, and success by depth."""
+"""Figures of the experiment: how training went, success by depth, a tree of skills."""
 
 from __future__ import annotations
 
@@ -10,15 +10,28 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.wer.methods import WER
+from jerp.runs.skills.tree_figure import draw_skill_tree
+from jerp.skills.tree import SkillTree
 
 __all__ = ["write_figures"]
 
 
-def write_figures(results: Mapping[str, Any], folder: Path) -> None:
-    """Two figures, as PNG in a folder that is made."""
+def write_figures(results: Mapping[str, Any], folder: Path, tree: SkillTree) -> None:
+    """Three figures, as PNG in a folder that is made.
+
+    Args:
+      results: of the run.
+      folder: of the figures.
+      tree: of WER's drafts, of which those of the tasks that say most are drawn.
+    """
     folder.mkdir(exist_ok=True)
-    for name, draw in {"learning": _learning, "depth": _depth}.items():
-        draw(results).savefig(folder / f"{name}.png", dpi=120)
+    figures = {
+        "learning": _learning(results),
+        "depth": _depth(results),
+        "tree": draw_skill_tree(tree),
+    }
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.png", dpi=120)
 
 
 def _learning(results: Mapping[str, Any]) -> Figure:

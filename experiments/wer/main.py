@@ -37,6 +37,7 @@ from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
 from jerp.storage.skill_document import SkillDocument
 from jerp.storage.skill_files import skill_path, write_skill
+from jerp.storage.skill_tree import read_tree
 
 __all__ = ["run"]
 
@@ -92,10 +93,10 @@ def _in_processes(config: WerConfig, work: Work, name: str, progress: Progress) 
 def _write(results: dict[str, Any], config: WerConfig, console: Console) -> None:
     folder = config.folder
     write_json(folder / "results.json", results)
-    write_figures(results, folder / "figures")
     _write_skills(results, config)
     tree = seed_folders(config, "evaluation")[results["tree_seed"]] / WER / "tree.jsonl"
     write_bytes(folder / "tree.jsonl", tree.read_bytes())
+    write_figures(results, folder / "figures", tree=read_tree(tree))
     page = write_page(document(results), folder)
     console.print(terminal_table(results))
     for line in directions(results):

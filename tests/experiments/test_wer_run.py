@@ -119,7 +119,8 @@ def execute(key, place, executor, tasks, sets, *, num_runs, task_id):
 def refine_skills(folder, key, workplace, policy, params, tasks, **settings):
     """Drafts of the untrained optimizer are wrong, later ones right but for one."""
     folder.mkdir(parents=True)
-    (folder / "tree.jsonl").write_text(f"of {folder.name}\n")
+    with SkillTreeFile(folder / "tree.jsonl") as tree:
+        tree.append(SkillNode(0, None, f"of {folder.name}", 0, "# A"))
     skills = {}
     for task in tasks:
         domain = workplace.domain_of(task)
@@ -241,14 +242,14 @@ def _check_pages(config, numbers):
     page = (config.folder / "report.md").read_text()
     assert "Stand-ins" in page and "+.500" in page
     assert {p.name for p in (config.folder / "figures").iterdir()} == {
-        *("learning.png", "depth.png"),
+        *("learning.png", "depth.png", "tree.png"),
     }
     document = find_skills(config.folder)["travel"]
     assert (document.effect, document.against, document.split) == (
         *(0.5, "no skill", "test"),
     )
     assert lines_of(PLACE, document.skill) == RIGHT[:1]
-    assert (config.folder / "tree.jsonl").read_text() == "of wer\n"
+    assert find_tree(config.folder).tasks == ("of wer",)
 
 
 def test_of_drafts_without_a_skill_the_executor_works_alone(stubs, monkeypatch):

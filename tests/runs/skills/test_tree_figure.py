@@ -135,6 +135,9 @@ def test_names_of_a_large_tree_touch_nothing():
         assert (np.hypot(*away.T) > 0.9 * reach).all()
         inside = axes.get_window_extent()
         assert box.x0 >= inside.x0 and box.x1 <= inside.x1
+    # A mark is not closer to another than their rings allow; it may be its own ring.
+    gaps = np.hypot(*(points[:, None] - points[None]).transpose(2, 0, 1))
+    assert gaps[gaps > 0.1].min() > 2 * reach
 
 
 def test_files_are_the_same_each_time():
