@@ -234,5 +234,7 @@ def test_a_file_of_the_first_release_is_read(path):
 
 def test_the_page_names_the_fields():
     page = (Path(__file__).parents[2] / "docs" / "skill_runs.md").read_text()
-    table = page.partition("format version 1")[2]
+    table = page.partition("## Files of runs, format version 1")[2].partition("\n## ")[
+        0
+    ]
     assert {*re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)} == FIELDS

@@ -3,8 +3,10 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
@@ -282,3 +284,13 @@ def test_what_is_no_file(tmp_path, path):
 def test_the_first_release_is_read():
     tree = read_tree(Path(__file__).parent / "version1" / "tree.jsonl")
     assert isinstance(tree, SkillTree) and tree.nodes == NODES
+
+
+def test_the_page_has_every_field_and_what_is_left_out():
+    page = (Path(__file__).parents[2] / "docs" / "skill_runs.md").read_text()
+    table = page.partition("## Files of trees, format version 1")[2]
+    rows = re.findall(r"^\| `(\w+)` \|.+\| (?:`?([^|`]+)`? )?\|$", table, re.MULTILINE)
+    found = {name: json.loads(word) if word else MISSING for name, word in rows}
+    known = {field.name: field.default for field in fields(SkillNode)}
+    assert list(found) == list(known)
+    assert found == {k: [] if v == () else v for k, v in known.items()}
