@@ -5,9 +5,9 @@ there is no room left. Nothing constrains the words: whether they are of any use
 found out by whoever carries out what they say, and that is the reward. Training knows
 drafts as any other episodes, of one step each, whose groups read the same prompt.
 
-Log-probabilities are those of the tempered distribution. Where `top_k` cuts its tail
-off, a token was drawn from what was left, and is a little more likely there than
-training says: the difference is in the metric `sampler_gap`.
+Log-probabilities are those of the distribution that is drawn from, after temperature
+and `top_k`, in training as in drawing. A token that was drawn stays possible when
+training has pushed it out of the `top_k` most likely ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from jerp.models.lora import LoraConfig
 from jerp.models.policy import Acted, Evaluated
 from jerp.models.sampling import SamplingRows
 from jerp.models.token_stream import read_stream
-from jerp.ops.masked import categorical_entropy
+from jerp.ops.masked import categorical_entropy, masked_log_softmax
 from jerp.trajectory import Trajectory
 from jerp.typing import Array, Key
 
@@ -169,8 +169,16 @@ class DraftPolicy:
             capacity=self.num_positions,
         ).states
         logits = output_logits(decoder, variables, states) / self.temperature
-        log_probs = jax.nn.log_softmax(logits)
         tokens = jnp.where(drawn, trajectory.tokens, 0)[..., None]
+        log_probs = self._log_probs(logits, tokens)
         taken = jnp.take_along_axis(log_probs, tokens, axis=-1)[..., 0]
         entropy = categorical_entropy(log_probs)
         return Evaluated(*(jnp.where(drawn, x, 0.0) for x in (taken, entropy)))
+
+    def _log_probs(self, logits: Array, tokens: Array) -> Array:
+        """`[..., V]`, over what may be drawn and `tokens` `[..., 1]`, which were."""
+        if not 0 < self.top_k < self.config.vocab_size:
+            return jax.nn.log_softmax(logits)
+        most = jax.lax.top_k(jax.lax.stop_gradient(logits), self.top_k)[0]
+        were_drawn = jax.nn.one_hot(tokens[..., 0], logits.shape[-1], dtype=bool)
+        return masked_log_softmax(logits, (logits >= most[..., -1:]) | were_drawn)

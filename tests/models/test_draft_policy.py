@@ -16,6 +16,7 @@ from jerp.rollout.scan import rollout
 from jerp.trajectory import check_trajectory
 from tests.models.one_text import OneText
 from tests.models.tiny import random_params
+from tests.optimised import optimised_jit
 
 STOP, WORDS, PROMPT, LENGTH, BATCH = 1, 9, 5, 6, 16
 CONFIG = DecoderConfig(WORDS, 8, 16, 2, 2, 2, 4, context_length=PROMPT + LENGTH)
@@ -25,9 +26,9 @@ PROMPTS = jnp.array([[3, 4, 0, 0, 0], [5, 6, 7, 8, 2], [4, 0, 0, 0, 0]], jnp.int
 evaluate = jax.jit(POLICY.evaluate)
 
 
-def drawn(policy, params, seed=3, batch=BATCH):
+def drawn(policy, params, seed=3, batch=BATCH, jit=jax.jit):
     play = partial(rollout, num_steps=1, batch_size=batch)
-    play = jax.jit(play, static_argnums=(1, 3))
+    play = jit(play, static_argnums=(1, 3))
     found = play(jax.random.key(seed), OneText(), PROMPTS, policy, params)
     return jax.tree.map(np.asarray, found)
 
@@ -100,16 +101,36 @@ def test_an_empty_prompt_has_no_draft():
     assert np.asarray(acted.token_mask[1]).any()
 
 
+NARROW = replace(POLICY, top_k=2)
+
+
 def test_only_the_likeliest_are_drawn_where_top_k_says_so():
-    """Then the sampler's log-probabilities are above those of the whole."""
-    narrow = replace(POLICY, top_k=2)
-    found = drawn(narrow, PARAMS, batch=64)
-    log_prob = np.asarray(evaluate(PARAMS, found).log_prob)
-    real = found.token_mask
-    assert (found.token_log_prob[real] >= log_prob[real] - 1e-5).all()
-    assert (found.token_log_prob[real] > log_prob[real] + 0.1).any()
+    """Evaluating is about the same distribution: its two tokens share all chance."""
+    # Compiled in haste, the edge of what is kept is rounded in two ways.
+    found = drawn(NARROW, PARAMS, batch=64, jit=optimised_jit)
     for task in range(3):
-        assert len({*found.tokens[found.task_id == task][:, 0, 0].tolist()}) <= 2
+        assert len({*found.tokens[found.task_id == task][:, 0, 0].tolist()}) == 2
+    narrow, whole = (jax.jit(p.evaluate)(PARAMS, found) for p in (NARROW, POLICY))
+    real = found.token_mask
+    np.testing.assert_allclose(narrow.log_prob, found.token_log_prob, atol=1e-5)
+    assert (narrow.log_prob > whole.log_prob + 0.1)[real].any()
+    chance = np.exp(np.asarray(narrow.log_prob, float))[real]
+    entropy = -sum(p * np.log(p) for p in (chance, np.maximum(1 - chance, 1e-9)))
+    np.testing.assert_allclose(np.asarray(narrow.entropy)[real], entropy, atol=1e-4)
+
+
+def test_a_draft_of_unlikely_tokens_stays_possible(episodes):
+    """Its log-probability is finite, and a gradient makes it more likely."""
+
+    def total(decoder):
+        found = NARROW.evaluate({"decoder": decoder}, episodes)
+        return jnp.sum(found.log_prob), found.log_prob
+
+    learn = jax.jit(jax.value_and_grad(total, has_aux=True))
+    (before, log_prob), gradient = learn(PARAMS["decoder"])
+    assert np.isfinite(log_prob).all() and np.asarray(log_prob).min() < -1
+    moved = jax.tree.map(lambda p, g: p + 1e-5 * g, PARAMS["decoder"], gradient)
+    assert learn(moved)[0][0] > before
 
 
 def test_adapters_of_zero_change_nothing_and_alone_have_gradients(episodes):

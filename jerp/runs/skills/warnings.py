@@ -26,8 +26,7 @@ def skill_warnings(
       rows: of metrics, in order.
       tree: of the run.
       settings: of the run.
-      policy: the optimizer; where it cuts the tail of its tokens off, what is drawn and
-        what is trained differ, and nothing is said of that.
+      policy: the optimizer.
 
     Returns:
       Of each finished phase without a skill that was kept, and of a collapse.
@@ -37,8 +36,6 @@ def skill_warnings(
         nodes = [node for node in tree.nodes if node.phase == phase]
         if not any(node.retained for node in nodes):
             found.append(_nothing_kept(phase, nodes, settings))
-    if policy.top_k:
-        rows = [{**row, "sampler_gap": None} for row in rows]
     return found + collapse_warnings(rows, num_actions=policy.config.vocab_size)
 
 
