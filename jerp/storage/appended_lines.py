@@ -13,37 +13,61 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from jerp.errors import InputError, StorageError
+from jerp.storage.atomic import make_folder
 
 __all__ = [
+    "AppendedFile",
     "append_lines",
     "check_head",
     "check_regular",
     "disk_errors",
-    "open_locked",
     "say_torn",
     "whole_size",
 ]
 
 
-def open_locked(path: Path) -> IO[bytes]:
-    """The file, open to append without a buffer, and no other process's.
+class AppendedFile:
+    """A file of appended lines, which is locked until it is closed.
+
+    Args:
+      path: of the file; it is made where there is none, with its folder.
+      what: the file holds.
+
+    Attributes:
+      path: of the file.
 
     Raises:
-      StorageError: another process writes to it, or the disk refuses.
+      StorageError: another process writes to it, it is no regular file, or the disk
+        refuses.
     """
-    with disk_errors(path):
-        file = open(path, "a+b", buffering=0)  # noqa: SIM115  (it stays open)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise StorageError(
-            f"{path}: someone else writes to it; wait for that, or name another file"
-        ) from error
-    return file
+
+    def __init__(self, path: Path | str, what: str):
+        self.path = Path(path)
+        make_folder(self.path.parent)
+        check_regular(self.path, what)
+        self._file = _open_locked(self.path)
+
+    def close(self) -> None:
+        """Gives the file free."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _closed_on_failure(self) -> Iterator[None]:
+        """Gives the file free if what is inside fails, for `__init__` of a subclass."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
 
 def append_lines(path: Path, file: IO[bytes], lines: bytes) -> int:
@@ -132,3 +156,17 @@ def disk_errors(path: Path) -> Iterator[None]:
             f"{path}: cannot be written ({error.strerror}); what was written before is "
             "whole. Make room or check the permissions, then run the command again"
         ) from error
+
+
+def _open_locked(path: Path) -> IO[bytes]:
+    """The file, open to append without a buffer, and no other process's."""
+    with disk_errors(path):
+        file = open(path, "a+b", buffering=0)  # noqa: SIM115  (it stays open)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise StorageError(
+            f"{path}: someone else writes to it; wait for that, or name another file"
+        ) from error
+    return file

@@ -10,27 +10,23 @@ someone asks for it; in memory are a digest and a place a run, some 150 bytes.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from jerp.errors import InputError, StorageError
 from jerp.skills.node import check_whole
 from jerp.storage.appended_lines import (
+    AppendedFile,
     append_lines,
     check_head,
-    check_regular,
     disk_errors,
-    open_locked,
     say_torn,
     whole_size,
 )
-from jerp.storage.atomic import make_folder
 from jerp.typing import Outcome
 
 __all__ = ["RUNS_VERSION", "SkillRun", "SkillRunFile", "Trial"]
@@ -113,7 +109,7 @@ class SkillRun:
             object.__setattr__(self, name, check_whole(name, getattr(self, name)))
 
 
-class SkillRunFile:
+class SkillRunFile(AppendedFile):
     """Appends runs to a file such as `runs.jsonl`, which it locks until it is closed.
 
     Args:
@@ -129,16 +125,11 @@ class SkillRunFile:
     """
 
     def __init__(self, path: Path | str, *, workplace: str):
-        self.path = Path(path)
-        make_folder(self.path.parent)
-        check_regular(self.path, "runs")
+        super().__init__(path, "runs")
         self._workplace = workplace
         self._places: dict[bytes, int] = {}
-        self._file = open_locked(self.path)
-        with contextlib.ExitStack() as on_failure:
-            on_failure.callback(self._file.close)
+        with self._closed_on_failure():
             self._recover()
-            on_failure.pop_all()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -174,21 +165,6 @@ class SkillRunFile:
         place = append_lines(self.path, self._file, lines)
         for key, (_, line) in new.items():
             self._places[key], place = place, place + len(line)
-
-    def close(self) -> None:
-        """Gives the file free."""
-        self._file.close()
-
-    def __enter__(self) -> SkillRunFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _recover(self) -> None:
         """Finds the place of every run, and cuts off what is no whole line."""

@@ -7,13 +7,11 @@ said. One process at a time writes; anyone may read meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from jerp.errors import InputError, StorageError
@@ -21,15 +19,15 @@ from jerp.ops.checks import check_count
 from jerp.skills.node import SkillNode, node_from_row, node_row
 from jerp.skills.tree import SkillTree
 from jerp.storage.appended_lines import (
+    AppendedFile,
     append_lines,
     check_head,
     check_regular,
     disk_errors,
-    open_locked,
     say_torn,
     whole_size,
 )
-from jerp.storage.atomic import make_folder, read_bytes
+from jerp.storage.atomic import read_bytes
 
 __all__ = ["TREE_VERSION", "SkillTreeFile", "read_tree"]
 
@@ -38,7 +36,7 @@ TREE_VERSION = 1
 FORMAT = "jerp skill tree"
 
 
-class SkillTreeFile:
+class SkillTreeFile(AppendedFile):
     """Appends nodes to a file such as `tree.jsonl`, which it locks until it is closed.
 
     Args:
@@ -58,14 +56,9 @@ class SkillTreeFile:
     def __init__(self, path: Path | str, *, num_nodes: int | None = None):
         if num_nodes is not None:
             check_count("num_nodes", num_nodes, least=0)
-        self.path = Path(path)
-        make_folder(self.path.parent)
-        check_regular(self.path, "a tree")
-        self._file = open_locked(self.path)
-        with contextlib.ExitStack() as on_failure:
-            on_failure.callback(self._file.close)
+        super().__init__(path, "a tree")
+        with self._closed_on_failure():
             self.tree = self._recovered(num_nodes)
-            on_failure.pop_all()
 
     def append(self, node: SkillNode) -> None:
         """Adds a node to the tree and waits until it is on disk.
@@ -86,21 +79,6 @@ class SkillTreeFile:
         append_lines(self.path, self._file, lines)
         for node in nodes:
             self.tree.add(node)
-
-    def close(self) -> None:
-        """Gives the file free."""
-        self._file.close()
-
-    def __enter__(self) -> SkillTreeFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _recovered(self, num_nodes: int | None) -> SkillTree:
         """The tree of the nodes that stay; afterwards the file has no others."""
