@@ -47,6 +47,8 @@ class ExecutorSizes:
       demonstrations: episodes of the follower of lines.
       epochs: passes over them.
       noise: share of the follower's steps that are random.
+      guess: share of the errors without a line that it knows how to repair, so that
+        many a task is now done and now not.
       without: share of the episodes that have no line.
       right: chance of a line to be the right one for its error.
       foreign: chance of a line to be any pair of situation and move of the language,
@@ -56,13 +58,14 @@ class ExecutorSizes:
     demonstrations: int = 8000
     epochs: int = 8
     noise: float = 0.05
+    guess: float = 0.2
     without: float = 0.2
     right: float = 0.35
     foreign: float = 0.1
 
     def __post_init__(self):
         _check_counts(self, "demonstrations", "epochs")
-        _check_shares(self, "noise", "without", "right", "foreign")
+        _check_shares(self, "noise", "guess", "without", "right", "foreign")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The frozen executor: a small decoder that does as the lines of a skill say.
 
 It is cloned from someone who knows what is asked for and calls it, but who, when a call
-fails, does what the first line for that error says, and without one anything that is
-admissible. Its prompts hold right lines and wrong ones, so that a line has to be read
+fails, does what the first line for that error says, and without one now and then what
+helps, else anything that is admissible. Its prompts hold right lines and wrong ones, so that a line has to be read
 to be followed.
 
 A run is a function of the key, the task's number, the run's number, the task and the
@@ -183,7 +183,8 @@ def clone_executor(
     keys = jax.random.split(key, 5)
     tasks = place.tasks(keys[0], sizes.demonstrations, "train")
     lines = draw_lines(keys[1], place, place.domain_of(tasks), sizes)
-    data = _shown(keys[2], tasks, lines, np.float32(sizes.noise), place=place)
+    noise = np.float32(sizes.noise)
+    data = _shown(keys[2], tasks, lines, noise, place=place, guess=sizes.guess)
     params, loss = _cloned(keys[3], keys[4], data, place=place, epochs=sizes.epochs)
     success = np.mean(np.asarray(data.outcome) == Outcome.SUCCESS)
     return params, {"loss": float(loss[-1]), "success": float(success)}
@@ -236,9 +237,9 @@ def _sayable(place: Place) -> tuple[np.ndarray, np.ndarray]:
     return told, right
 
 
-@partial(jax.jit, static_argnames="place")
+@partial(jax.jit, static_argnames=("place", "guess"))
 def _shown(
-    key: Key, tasks: Any, lines: Array, noise: Array, *, place: Place
+    key: Key, tasks: Any, lines: Array, noise: Array, *, place: Place, guess: float
 ) -> Trajectory:
     return rule_demonstrations(
         *(key, place.shown, tasks, jnp.asarray(place.rules), lines),
@@ -246,6 +247,7 @@ def _shown(
         batch_size=lines.shape[0],
         noise=noise,
         unknown=place.unknown,
+        guess=guess,
     )
 
 

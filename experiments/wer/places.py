@@ -38,16 +38,20 @@ FIRST_ERROR = OK + 2
 
 @dataclass(frozen=True)
 class DirectTools(Tools):
-    """The world of the demonstrator, who knows what is asked for and nothing else."""
+    """The world of the demonstrator, who sees a condition once a call failed of it."""
 
     def oracle(self, state: ToolsState, params: ToolsParams) -> Array:
-        """`[]` int32: the call that is asked for, whatever it needs; then the end."""
+        """`[]` int32: after an error what helps, else what is asked for, then the end.
+
+        What is asked for is called whatever it needs.
+        """
         table = tables()
         request = params.request[jnp.minimum(state.turn, NUM_TURNS - 1)]
         variable, goal = table.request_variable[request], table.request_value[request]
         now = state.values[variable]
         call = table.toward[params.api, variable, now, goal]
-        return jnp.where(now == goal, DONE, call).astype(jnp.int32)
+        direct = jnp.where(now == goal, DONE, call).astype(jnp.int32)
+        return jnp.where(state.status > OK, super().oracle(state, params), direct)
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ class Place:
 
     @property
     def unknown(self) -> tuple[int, ...]:
-        """Situations in which the demonstrator knows nothing: all errors."""
+        """Situations in which the demonstrator can only guess: all errors."""
         return tuple(range(FIRST_ERROR, self.rule_sizes[0]))
 
     def policy(self) -> StepPolicy:

@@ -3,7 +3,7 @@
 A policy that is cloned from them learns what a rule in its prompt means: of two
 episodes of one task, those with another rule go another way. Where no rule applies
 the demonstrator knows what the oracle knows, but in the situations that are left to
-rules: there it does anything.
+rules: there it does anything, or now and then hits upon what the oracle does.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def rule_demonstrations(
     batch_size: int,
     noise: ArrayLike = 0.0,
     unknown: tuple[int, ...] = (),
+    guess: float = 0.0,
 ) -> Trajectory:
     """Plays a follower of rules, with probability `noise` anything admissible instead.
 
@@ -45,8 +46,8 @@ def rule_demonstrations(
 
     with `u` uniform over what is admissible, and `f` uniform over the admissible
     actions that make the move of the first rule whose situation this is and whose move
-    can be made; without such a rule `u` in a situation of `unknown`, and elsewhere the
-    oracle's action.
+    can be made; without such a rule the oracle's action `o`, but in a situation of
+    `unknown` the mixture `(1 - guess) u + guess o`.
 
     Args:
       key: consumed.
@@ -58,6 +59,8 @@ def rule_demonstrations(
       batch_size: B.
       noise: in [0, 1].
       unknown: situations that are left to rules; static under `jit`.
+      guess: chance that the oracle's action is hit upon in one of them, in [0, 1];
+        static under `jit`.
 
     Returns:
       Episodes as `rollout` gives them, with their working sets, and the probabilities
@@ -65,11 +68,12 @@ def rule_demonstrations(
       range.
 
     Raises:
-      InputError: `noise` beyond [0, 1], an id without a rule, or a situation that the
+      InputError: `noise` or `guess` beyond [0, 1], an id without a rule, or a situation that the
         language does not have.
       ShapeError: rules that are no pairs, or working sets that are not a row a task.
     """
     _check_rules(env, env_params, rules, working_set, unknown)
+    check_values("guess", guess, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
     in_range = (noise, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
     noise = jnp.asarray(noise, jnp.float32) + check_settings(noise=in_range)
     rules, working_set = jnp.asarray(rules), jnp.asarray(working_set)
@@ -79,7 +83,7 @@ def rule_demonstrations(
     pairs = jnp.concatenate([rules, jnp.full((1, 2), NONE, rules.dtype)])[working_set]
     data = rollout(
         key,
-        _Followed(env, unknown),
+        _Followed(env, unknown, guess),
         (env_params, pairs),
         _shown_share,
         noise,
@@ -128,6 +132,7 @@ class _Followed:
 
     env: Situated
     unknown: tuple[int, ...]
+    guess: float
 
     def reset(self, key: Key, params: Any) -> tuple[Any, TimeStep]:
         return self._shown(params, *self.env.reset(key, params[0]))
@@ -153,9 +158,11 @@ class _Followed:
         followed = jnp.any(allowed & first[:, None], axis=0)
         unknown = jnp.any(situation == jnp.asarray(self.unknown, jnp.int32))
         oracle = actions == self.env.oracle(state, task)
-        chosen = jnp.where(unknown, legal, oracle)
-        chosen = jnp.where(jnp.any(applies), followed, chosen)
-        return chosen / jnp.maximum(jnp.sum(chosen), 1)
+        anything = legal / jnp.maximum(jnp.sum(legal), 1)
+        guessed = (1 - self.guess) * anything + self.guess * oracle
+        chosen = jnp.where(jnp.any(applies), followed, oracle)
+        chosen = chosen / jnp.maximum(jnp.sum(chosen), 1)
+        return jnp.where(unknown & ~jnp.any(applies), guessed, chosen)
 
 
 def _shown_share(noise: Array, key: Key, shown: Any, legal: Array):

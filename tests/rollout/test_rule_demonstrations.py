@@ -98,9 +98,12 @@ UNIFORM = np.array(LEGAL) / np.array([[4], [4], [3]])
 UNKNOWN = (2,)
 LEFT_TO_RULES = FOLLOWED.copy()
 LEFT_TO_RULES[[0, 1, 3, 4, 5], 1] = UNIFORM[1]  # but where a rule can be followed
+GUESS = 0.25
+GUESSED = LEFT_TO_RULES.copy()
+GUESSED[[0, 1, 3, 4, 5], 1] = 0.75 * UNIFORM[1] + 0.25 * O2
 
 
-def eager(rules, working_set, noise, unknown, batch_size):
+def eager(rules, working_set, noise, unknown, guess, batch_size):
     return rule_demonstrations(
         jax.random.key(0),
         ENV,
@@ -111,14 +114,15 @@ def eager(rules, working_set, noise, unknown, batch_size):
         batch_size=batch_size,
         noise=noise,
         unknown=unknown,
+        guess=guess,
     )
 
 
-batch = jax.jit(eager, static_argnames=("unknown", "batch_size"))
+batch = jax.jit(eager, static_argnames=("unknown", "guess", "batch_size"))
 
 
-def played(rules=RULES, working_set=SETS, *, noise=0.0, unknown=()):
-    data = batch(rules, working_set, noise, unknown, 6 * 100)
+def played(rules=RULES, working_set=SETS, *, noise=0.0, unknown=(), guess=0.0):
+    data = batch(rules, working_set, noise, unknown, guess, 6 * 100)
     return jax.tree.map(np.asarray, data)
 
 
@@ -132,10 +136,13 @@ def shares(followed, noise):
 
 @pytest.mark.parametrize("noise", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize(
-    ("unknown", "followed"), [((), FOLLOWED), (UNKNOWN, LEFT_TO_RULES)]
+    ("unknown", "guess", "followed"),
+    [((), GUESS, FOLLOWED), (UNKNOWN, 0.0, LEFT_TO_RULES), (UNKNOWN, GUESS, GUESSED)],
 )
-def test_what_is_played_and_its_probabilities_are_the_mixture(noise, unknown, followed):
-    data = played(noise=noise, unknown=unknown)
+def test_what_is_played_and_its_probabilities_are_the_mixture(
+    noise, unknown, guess, followed
+):
+    data = played(noise=noise, unknown=unknown, guess=guess)
     expected = shares(followed, noise)
     task = np.broadcast_to(data.task_id[:, None], data.mask.shape)[data.mask]
     situation, action = data.observation[data.mask, -1], data.action[data.mask]
@@ -199,15 +206,15 @@ def test_an_empty_place_is_no_rule_wherever_it_is():
 def test_without_rules_the_oracle_plays(number):
     """No table yet, and no working sets or empty ones."""
     rules, empty = np.zeros((0, 2), np.int32), np.full((6, number), -1, np.int32)
-    data = jax.device_get(batch(rules, empty, 0.0, (), 6))
+    data = jax.device_get(batch(rules, empty, 0.0, (), 0.0, 6))
     oracle = np.asarray(ORACLE)[data.observation[..., -1] - 1]
     np.testing.assert_array_equal(data.action[data.mask], oracle[data.mask])
     assert data.working_set.shape == (6, number)
 
 
 def test_compiled_and_not_are_the_same():
-    data = played(noise=0.4, unknown=UNKNOWN)
-    plain = eager(RULES, SETS, 0.4, UNKNOWN, 600)
+    data = played(noise=0.4, unknown=UNKNOWN, guess=GUESS)
+    plain = eager(RULES, SETS, 0.4, UNKNOWN, GUESS, 600)
     np.testing.assert_allclose(data.log_prob, plain.log_prob, rtol=1e-6, atol=1e-7)
     same(data.replace(log_prob=None), plain.replace(log_prob=None))
 
@@ -225,6 +232,7 @@ def test_compiled_and_not_are_the_same():
         ({"working_set": SETS - 1}, InputError, r"working_set: .*-1 for none, got -2"),
         ({"unknown": (0,)}, InputError, "unknown: expected situations from 1 to 3"),
         ({"unknown": (2, 4)}, InputError, "unknown: .*got 4"),
+        ({"guess": 1.5}, InputError, "guess: expected in .0, 1., got 1.5"),
     ],
 )
 def test_mistakes_are_named(change, error, message):
