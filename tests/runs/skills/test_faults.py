@@ -1,22 +1,21 @@
 """A disk that fails, a process that is killed: the same bits, and no run twice."""
 
-import gc
-import hashlib
-import subprocess
-import sys
-import time
-from pathlib import Path
+from functools import partial
 
 import pytest
 
-from jerp.errors import StorageError
-from tests.runs.failing_writes import POINTS, failing
+from tests.runs.broken_off import (
+    LOST,
+    check_points,
+    fail_at,
+    go_on,
+    kill_ten_times,
+    last_of,
+)
+from tests.runs.failing_writes import failing
 from tests.runs.skills.small_skills import Scripted, bits, most_often, run, written
 
 QUIET = pytest.mark.filterwarnings("ignore:.*are taken back", "ignore:.*half-written")
-LOST = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-"""What Orbax is writing when a folder cannot be made is never awaited, which Python may
-only notice in the next test."""
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +32,7 @@ def check_fault(whole, folder, monkeypatch, number):
     state, files, points = whole
     workplace = Scripted()
     folder.mkdir(exist_ok=True)
-    with failing(monkeypatch, number) as made:
-        try:
-            run(folder, 3, workplace=workplace)
-        except StorageError as error:
-            assert "cannot be written" in str(error) or "No space left" in str(error)
-        else:
-            # Nothing was to be made: the folder is there.
-            assert points[number] == "mkdir"
-    assert made[number] == points[number]
-    if points[number] == "mkdir":
-        # What Orbax was writing meanwhile comes to nothing here, and in no later test.
-        time.sleep(0.2)
-        gc.collect()
+    fail_at(monkeypatch, points, number, partial(run, folder, 3, workplace=workplace))
     file, asked = folder / "runs.jsonl", len(workplace.asked)
     kept = file.read_bytes().count(b"\n") - 1 if file.exists() else 0
     rest = run(folder, 3, workplace=workplace)
@@ -57,18 +44,13 @@ def check_fault(whole, folder, monkeypatch, number):
 
 
 def test_every_kind_of_write_is_among_the_points(whole):
-    *_, points = whole
-    assert {*POINTS, "append"} == {*points}
-    assert points.count("append") == 3
-    assert len(points) > 30
+    check_points(whole[2], appended=3)
 
 
 @QUIET
 @pytest.mark.parametrize("kind", ["fsync", "append"])
 def test_the_last_write_of_a_kind_fails(whole, tmp_path, monkeypatch, kind):
-    *_, points = whole
-    last = max(i for i, name in enumerate(points) if name == kind)
-    check_fault(whole, tmp_path, monkeypatch, last)
+    check_fault(whole, tmp_path, monkeypatch, last_of(whole[2], kind))
 
 
 @pytest.mark.slow
@@ -123,35 +105,13 @@ print("done", flush=True)
 @pytest.mark.slow
 @LOST
 def test_ten_kills_at_random_moments_repeat_at_most_what_was_under_way(tmp_path):
-    """As it goes on, or amid batches and their files; -9, so nothing is tidied."""
     killed, calm = tmp_path / "killed", tmp_path / "calm"
     for folder in (killed, calm):
         folder.mkdir()
-    for kill in range(10):
-        moment = hashlib.sha256(str(kill).encode()).digest()[0] / 256
-        with started(killed) as process:
-            # The number that was found done, and after a batch "1".
-            lines = [process.stdout.readline() for _ in range(1 if kill < 3 else 2)]
-            assert all(line.strip().isdigit() for line in lines), lines
-            time.sleep(moment * 0.4)
-            process.kill()
-            assert process.wait() == -9
-    for folder in (killed, calm):
-        with started(folder) as process:
-            done = int(process.stdout.readline())
-            assert (7 <= done < 60) == (folder == killed)
-            assert process.stdout.read().split()[-1] == "done"
-            assert process.wait() == 0
+    kill_ten_times(PROGRAM, killed)
+    assert 7 <= go_on(PROGRAM, killed) < 60
+    assert go_on(PROGRAM, calm) == 0
     assert written(killed) == written(calm)
     asked, once = ((f / "asked.txt").read_text().split("\n") for f in (killed, calm))
     # One that was being executed when it was killed was paid for and not told.
     assert {*asked} == {*once} and len(asked) <= len(once) + 10
-
-
-def started(folder):
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(folder)],
-        cwd=Path(__file__).parents[3],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
