@@ -23,6 +23,7 @@ from matplotlib.lines import Line2D
 from jerp.errors import InputError
 from jerp.runs.pass_surface.figure_style import drawable, shortened
 from jerp.runs.skills.tree_places import (
+    MOST_SHOWN,
     Place,
     check_some,
     columns_of,
@@ -48,6 +49,10 @@ COLOURS = matplotlib.colormaps["viridis"]
 GREY, INK = "0.7", "0.25"
 MOST_SHARES = 5
 """In the legend."""
+
+MOST_CHANGED = "those where most revisions changed success"
+FEWEST = "that with the fewest drafts; all have too many for one figure"
+"""Why tasks were chosen."""
 
 
 def shown_words(tree: SkillTree, tasks: Sequence[str]) -> str:
@@ -91,9 +96,10 @@ def draw_skill_tree(tree: SkillTree, task: str | None = None) -> Figure:
             f"of {', '.join(tasks):.80}; read them as lines"
         )
     figure = _drawn(tree, tasks)
-    chosen = "" if task is not None else "\nthose where most revisions changed success"
-    title = f"{shown_words(tree, tasks)}{chosen}"
-    figure.axes[0].set_title(title, fontsize=9)
+    title = [shown_words(tree, tasks)]
+    if len(tasks) < len(tree.tasks) and task is None:
+        title.append(MOST_CHANGED if number <= MOST_SHOWN else FEWEST)
+    figure.axes[0].set_title("\n".join(title), fontsize=9)
     return figure
 
 
