@@ -9,19 +9,16 @@ own, cloned; all methods of a seed write for the same executor.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.command import command_of
+from experiments.jobs.config import ReaderConfig
+from experiments.wer.ablations import ABLATIONS, Ablation
 from experiments.wer.language_model_config import PAPER, READER_SMOKE, ReaderSizes
-from jerp.errors import ConfigError, UnknownNameError
+from jerp.errors import ConfigError
 from jerp.ops.checks import check_choice
-from jerp.runs.seeds import check_seed
-from jerp.runs.skills.settings import EVIDENCE, EvidenceShown
 
-__all__ = ["DOMAINS", "MODELS", "SIZES", "ExecutorSizes", "OptimizerSizes"]
-__all__ += ["Sizes", "WerConfig"]
+__all__ = ["DOMAINS", "SIZES", "ExecutorSizes", "OptimizerSizes", "Sizes", "WerConfig"]
 
 DOMAINS = ("travel", "vehicle")
 """APIs that skills are written for."""
@@ -186,22 +183,19 @@ SIZES = {
     "full": Sizes(test=2048),
 }
 
-SEEDS = {"default": 3, "smoke": 1, "full": 5}
-
-MODELS = {"smollm2-135m": "smollm2"}
-"""Language models by the name of `--policy`, and their names in the cache."""
-
 
 @dataclass(frozen=True)
-class WerConfig:
+class WerConfig(ReaderConfig):
     """Trains an optimizer of skills on what its drafts lead to, and compares it.
 
     Attributes:
       seeds: training seeds, each with an executor and an optimizer of its own; None
         gives 3, and 5 with `full`.
       workers: processes side by side.
-      evidence: what a revision is written from, in training and after: a run of the
-        skill that succeeded and one that failed, one of them, or none.
+      ablations: what else revisions are written from, each with two trainings more:
+        from a failure of the skill alone, a success alone, none of its runs, or runs a
+        tenth of which are shown as what they were not; None gives none, and all with
+        `full`.
       policy: "tiny" are small decoders that read fields. "smollm2-135m", or the path of
         a model, has that language model write skills, with adapters that learn, for
         itself without them, which follows them: a few small programs to be written, to
@@ -210,14 +204,18 @@ class WerConfig:
         resumes.
       smoke: check the plumbing, with one seed unless `seeds` says more, in about a
         minute; numbers mean nothing.
-      full: five seeds, more tasks in the test; of a language model the paper's numbers,
-        for a large accelerator.
+      full: five seeds, more tasks in the test, all ablations; of a language model the
+        paper's numbers, for a large accelerator.
       seed: root of all random keys; in [0, 2^32).
     """
 
+    name = "wer"
+    options = ("seeds", "ablations", "policy", "seed", "smoke", "full", "out")
+    single = ("seeds", "workers", "ablations")
+
     seeds: int | None = None
     workers: int = 2
-    evidence: EvidenceShown = "paired"
+    ablations: tuple[Ablation, ...] | None = None
     policy: str = "tiny"
     out: Path | None = None
     smoke: bool = False
@@ -225,53 +223,17 @@ class WerConfig:
     seed: int = 0
 
     def __post_init__(self):
-        for name in ("seeds", "workers"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"{name}: expected at least 1, got {value}")
-        check_seed(self.seed)
-        check_choice("evidence", self.evidence, EVIDENCE)
-        if self.smoke and self.full:
-            raise ConfigError("smoke and full exclude each other; give one of them")
-        if self.reads:
-            self._check_reader()
-
-    def _check_reader(self) -> None:
-        """Of a language model there is one run."""
-        there = Path(self.policy).exists()
-        if not there and {os.sep, "/"} & {*self.policy}:
-            raise ConfigError(
-                f"policy: {self.policy}: no such file or folder; check the path"
-            )
-        if self.policy not in MODELS and not there:
-            raise UnknownNameError("policy", self.policy, ("tiny", *MODELS))
-        for name, default in {
-            "seeds": None,
-            "workers": 2,
-            "evidence": "paired",
-        }.items():
-            if getattr(self, name) != default:
-                raise ConfigError(
-                    f"{name}: expected none with policy {self.policy!r}, of which "
-                    f"there is one run, got {getattr(self, name)}"
-                )
+        super().__post_init__()
+        for name in self.ablations or ():
+            check_choice("ablations", name, ABLATIONS)
+        if len(set(self.ablations or ())) < len(self.ablations or ()):
+            raise ConfigError(f"ablations: expected each once, got {self.ablations}")
 
     @property
-    def reads(self) -> bool:
-        """Whether the policy is a language model that reads text."""
-        return self.policy != "tiny"
-
-    @property
-    def reader_sizes(self) -> ReaderSizes:
-        """Numbers of a language model's run."""
-        if self.full:
-            return PAPER
-        return READER_SMOKE if self.smoke else ReaderSizes()
-
-    @property
-    def scale(self) -> str:
-        """Which of `SIZES`."""
-        return "smoke" if self.smoke else "full" if self.full else "default"
+    def trained_ablations(self) -> tuple[Ablation, ...]:
+        """Those that are trained."""
+        everything = ABLATIONS if self.full else ()
+        return everything if self.ablations is None else self.ablations
 
     @property
     def sizes(self) -> Sizes:
@@ -279,20 +241,8 @@ class WerConfig:
         return SIZES[self.scale]
 
     @property
-    def num_seeds(self) -> int:
-        """Of training."""
-        return SEEDS[self.scale] if self.seeds is None else self.seeds
-
-    @property
-    def folder(self) -> Path:
-        """The run folder."""
-        name = f"-{Path(self.policy).stem}" if self.reads else ""
-        name += "" if self.evidence == "paired" else f"-{self.evidence}"
-        name += "-smoke" if self.smoke else "-full" if self.full else ""
-        return self.out or Path("jerp-runs") / f"wer{name}"
-
-    @property
-    def command(self) -> str:
-        """The command that makes this run."""
-        names = ("seeds", "evidence", "policy", "seed", "smoke", "full", "out")
-        return command_of("jerp run wer", self, names)
+    def reader_sizes(self) -> ReaderSizes:
+        """Numbers of a language model's run."""
+        if self.full:
+            return PAPER
+        return READER_SMOKE if self.smoke else ReaderSizes()

@@ -2,8 +2,8 @@
 
 It is cloned from someone who knows what is asked for and calls it, but who, when a call
 fails, does what the first line for that error says, and without one now and then what
-helps, else anything that is admissible. Its prompts hold right lines and wrong ones, so that a line has to be read
-to be followed.
+helps, else anything that is admissible. Its prompts hold right lines and wrong ones, so
+that a line has to be read to be followed.
 
 A run is a function of the key, the task's number, the run's number, the task and the
 lines: what runs beside it changes no bit, and two skills meet the same luck.

@@ -4,6 +4,7 @@
     <run>/tools/seed-0/train/       metrics.jsonl, tree.jsonl, runs.jsonl, checkpoints/,
                                     phase-<p>.safetensors, evaluation.safetensors
     <run>/tools/seed-0/evaluation/  a folder an inference, evaluation.safetensors
+    <run>/tools/seed-0/ablation-<name>/  what train/ and evaluation/ have
 
     python -m experiments.wer.jobs RUN-FOLDER INDEX/COUNT CONFIG-AS-JSON PHASE
 
@@ -25,11 +26,18 @@ from experiments.jobs.job import Job, part_of
 from experiments.jobs.job_files import read_job_metrics, read_job_tree
 from experiments.jobs.process_notes import ProcessNotes
 from experiments.jobs.program import run_program
+from experiments.wer.ablations import (
+    ABLATION_SEEDS,
+    PAIRED,
+    SHOWN,
+    Ablation,
+    Shown,
+    ablation_folder,
+)
 from experiments.wer.base import cloned_base, measured_base, words_of_place
 from experiments.wer.config import SIZES, Sizes
-from experiments.wer.evaluation import evaluate_seed
-from experiments.wer.training import phase_params, train_optimizer
-from jerp.runs.skills.settings import EvidenceShown
+from experiments.wer.evaluation import Evaluation
+from experiments.wer.training import phase_file, phase_params, train_optimizer
 from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
 from jerp.storage.skill_tree import read_tree
@@ -40,7 +48,7 @@ __all__ = ["CURVES", "PARAMS", "PHASES", "WORLD", "Work", "jobs_of", "run_jobs"]
 
 WORLD = "tools"
 PARAMS = "params.safetensors"
-PHASES = ("base", "train", "evaluation")
+PHASES = ("base", "train", "evaluation", "ablations")
 
 CURVES = ("success", "parsed", "mixed")
 """Metrics of every batch that are kept as a training's evaluation."""
@@ -64,19 +72,25 @@ class Work:
 
     Attributes:
       sizes: numbers of tasks, drafts and batches.
-      evidence: what a revision is written from.
+      ablations: other things that revisions are written from.
       seed: root of all random keys.
       num_seeds: of training.
     """
 
     sizes: Sizes
-    evidence: EvidenceShown
+    ablations: tuple[Ablation, ...]
     seed: int
     num_seeds: int
 
 
 def jobs_of(phase: str, work: Work) -> list[Job]:
-    """A phase's jobs."""
+    """A phase's jobs; there may be no ablations."""
+    if phase == "ablations":
+        return [
+            Job(WORLD, ablation_folder(name), seed)
+            for seed in range(min(work.num_seeds, ABLATION_SEEDS))
+            for name in work.ablations
+        ]
     return [Job(WORLD, phase, seed) for seed in range(work.num_seeds)]
 
 
@@ -111,11 +125,15 @@ def _base(where: Path, key: Key, work: Work) -> Made:
 
 
 def _train(where: Path, key: Key, work: Work) -> Made:
+    return _trained(where, key, work, PAIRED)
+
+
+def _trained(where: Path, key: Key, work: Work, shown: Shown) -> Made:
     base = read_job_tree(where.parent / "base", PARAMS)[0]
     train_optimizer(
         *(where, jax.random.fold_in(key, TRAIN), base, _train_tasks(key, work)),
         sizes=work.sizes,
-        evidence=work.evidence,
+        shown=shown,
     )
     rows = read_job_metrics(where, work.sizes.total, (*CURVES, *COSTS))
     # Of a batch of which nobody's draft was answered there is no mean.
@@ -133,15 +151,26 @@ def _train(where: Path, key: Key, work: Work) -> Made:
 
 
 def _evaluation(where: Path, key: Key, work: Work) -> Made:
-    base = read_job_tree(where.parent / "base", PARAMS)[0]
-    return evaluate_seed(
-        *(where, jax.random.fold_in(key, EVALUATE)),
+    params_of = partial(phase_params, where.parent)
+    return _evaluation_of(where, key, work).of_seed(where, params_of)
+
+
+def _ablation(where: Path, key: Key, work: Work) -> Made:
+    name = where.name.removeprefix(ablation_folder(""))
+    shown = SHOWN[name]  # pyright: ignore[reportArgumentType]
+    curves, training = _trained(where, key, work, shown)
+    params = read_job_tree(where, phase_file(work.sizes.phases))[0]
+    found = _evaluation_of(where, key, work).of_ablation(where, params, shown)
+    return {**curves, **found[0]}, {"training": training, **found[1]}
+
+
+def _evaluation_of(where: Path, key: Key, work: Work) -> Evaluation:
+    return Evaluation(
+        jax.random.fold_in(key, EVALUATE),
         jax.random.fold_in(jax.random.key(work.seed), TEST),
-        base["executor"],
-        partial(phase_params, where.parent),
+        read_job_tree(where.parent / "base", PARAMS)[0]["executor"],
         _train_tasks(key, work),
-        sizes=work.sizes,
-        evidence=work.evidence,
+        work.sizes,
     )
 
 
@@ -155,13 +184,19 @@ def _train_tasks(key: Key, work: Work) -> Any:
     return words_of_place().place.tasks(stream, work.sizes.train_tasks, "train")
 
 
-_MAKE = {"base": _base, "train": _train, "evaluation": _evaluation}
+_MAKE = {
+    "base": _base,
+    "train": _train,
+    "evaluation": _evaluation,
+    "ablations": _ablation,
+}
 
 
 def main(words: list[str]) -> int:
     """See the module's first lines."""
     folder, part, config, phase = words
     settings = json.loads(config)
+    settings["ablations"] = tuple(settings["ablations"])
     work = Work(**{**settings, "sizes": SIZES[settings["sizes"]]})
     index, count = part.split("/")
     run_jobs(Path(folder), phase, (int(index), int(count)), work)

@@ -7,6 +7,7 @@ with parameters, metrics, checkpoints, and all drafts and runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,13 @@ import jax
 from rich.console import Console
 from rich.progress import Progress
 
+from experiments.jobs.job import Job
 from experiments.jobs.phases import Phase, run_phase
 from experiments.jobs.results import analysis_key, origin, sizes_document
-from experiments.wer.analysis import analyse, seed_folders
+from experiments.wer.analysis import analyse
+from experiments.wer.answers import seed_folders
+from experiments.wer.comparison_report import plan_sentence
+from experiments.wer.comparisons import acceptance_plan
 from experiments.wer.config import WerConfig
 from experiments.wer.figures import write_figures
 from experiments.wer.jobs import PHASES, Work, jobs_of
@@ -45,13 +50,16 @@ __all__ = ["run"]
 def run(config: WerConfig, *, console: Console | None = None) -> dict[str, Any]:
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
-    work = Work(config.sizes, config.evidence, config.seed, config.num_seeds)
+    ablations = config.trained_ablations
+    work = Work(config.sizes, ablations, config.seed, config.num_seeds)
     keys = jax.random.split(analysis_key(config.seed))
     with open_run(config.folder, _identity(config), seeds=[*range(config.num_seeds)]):
+        console.print(plan_sentence(acceptance_plan(config.sizes)))
         base: dict[str, Any] = {}
         for phase in PHASES:
-            with progress_bars(console) as progress:
-                _in_processes(config, work, phase, progress)
+            if jobs := jobs_of(phase, work):
+                with progress_bars(console) as progress:
+                    _in_processes(config, work, phase, jobs, progress)
             if phase == "base":
                 base = base_standing(keys[0], config)
                 for line in standing_lines(base):
@@ -60,7 +68,6 @@ def run(config: WerConfig, *, console: Console | None = None) -> dict[str, Any]:
             {
                 **origin(config),
                 "seeds": config.num_seeds,
-                "evidence": config.evidence,
                 "sizes": sizes_document(config.sizes),
                 "stand_ins": STAND_INS,
                 "base": base,
@@ -76,14 +83,14 @@ def _identity(config: WerConfig) -> dict[str, Any]:
     return {
         "experiment": "wer",
         "seed": config.seed,
-        "evidence": config.evidence,
         "sizes": sizes_document(config.sizes),
     }
 
 
-def _in_processes(config: WerConfig, work: Work, name: str, progress: Progress) -> None:
-    jobs = jobs_of(name, work)
-    iterations = config.sizes.total if name == "train" else 1
+def _in_processes(
+    config: WerConfig, work: Work, name: str, jobs: Sequence[Job], progress: Progress
+) -> None:
+    iterations = config.sizes.total if name in ("train", "ablations") else 1
     phase = Phase(name, jobs, iterations, min(config.workers, len(jobs)))
     settings = {**vars(work), "sizes": config.scale}
     module, folder = "experiments.wer.jobs", config.folder

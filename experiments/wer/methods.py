@@ -6,6 +6,8 @@ best of drafts          of several drafts of the untrained one that which did be
 untrained, revised      the untrained optimizer in the loop of revisions
 best of drafts, all     as above, with the runs of the training besides
 WER                     the trained optimizer in the same loop
+WER, tested             the same, but a revision has to win against its parent in a
+                        paired sequential test on fresh runs, which come on top
 right lines             a ceiling: written from the tables of the world
 """
 
@@ -14,11 +16,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from experiments.wer.config import Sizes
+from jerp.runs.skills.acceptance import Acceptance
 
 __all__ = [
+    "ACCEPTANCE",
     "LABELS",
     "NONE",
     "RIGHT",
+    "TESTED",
     "WER",
     "Inference",
     "cell_name",
@@ -27,7 +32,11 @@ __all__ = [
 ]
 
 WER = "wer"
+TESTED = "wer-tested"
 NONE, RIGHT = "none", "right"
+
+ACCEPTANCE = Acceptance()
+"""What it takes for a revision to replace its parent where it is tested."""
 
 
 class Inference(NamedTuple):
@@ -40,6 +49,7 @@ class Inference(NamedTuple):
       num_drafts: of a task and round.
       num_runs: of a draft.
       every_task: of training, in place of those of the refinement.
+      tested: revisions have to win against their parents.
     """
 
     name: str
@@ -48,6 +58,7 @@ class Inference(NamedTuple):
     num_drafts: int
     num_runs: int
     every_task: bool = False
+    tested: bool = False
 
 
 def inferences(sizes: Sizes) -> tuple[Inference, ...]:
@@ -72,6 +83,7 @@ def inferences(sizes: Sizes) -> tuple[Inference, ...]:
         Inference("best-of-all", 0, 0, every, n, every_task=True),
         *along,
         Inference(WER, sizes.phases, sizes.depths, 1, n),
+        Inference(TESTED, sizes.phases, sizes.rounds, 1, n, tested=True),
     )
 
 
@@ -96,5 +108,7 @@ LABELS = {
     "best-of-all": "best of drafts, all runs",
     WER: "WER",
     RIGHT: "right lines (ceiling)",
+    "replaced": "as in the paper",
+    "tested": "won its test",
 }
 """Of methods, in tables."""

@@ -7,6 +7,11 @@ from typing import Any
 
 from rich.table import Table
 
+from experiments.wer.comparison_report import (
+    ablation_parts,
+    acceptance_parts,
+    interval_cell,
+)
 from experiments.wer.config import DOMAINS
 from experiments.wer.methods import LABELS, WER
 from jerp.runs.cells import interval, markdown_table, number
@@ -82,8 +87,8 @@ def terminal_table(results: Numbers) -> Table:
         table.add_column(column, no_wrap=column != "method")
     for name, found in results["methods"].items():
         points = (number(found[d]["point"], 2) for d in DOMAINS)
-        above = "" if name == WER else _cell(found["wer_above"], sign=True)
-        table.add_row(LABELS[name], *points, _cell(found["all"]), above)
+        above = "" if name == WER else interval_cell(found["wer_above"], sign=True)
+        table.add_row(LABELS[name], *points, interval_cell(found["all"]), above)
     return table
 
 
@@ -97,9 +102,10 @@ def directions(results: Numbers) -> Iterator[str]:
         by_seed = f", by seed {seeds}" if len(above["by_seed"]) > 1 else ""
         paper = ""
         if name in PAPER_METHODS:
-            gain = (PAPER_METHODS[WER][-1] - PAPER_METHODS[name][-1]) / 100
-            paper = f" (the paper: {number(gain, 3, sign=True)})"
-        yield f"WER - {LABELS[name]}: {_cell(above, 3, sign=True)}{by_seed}{paper}."
+            theirs = (PAPER_METHODS[WER][-1] - PAPER_METHODS[name][-1]) / 100
+            paper = f" (the paper: {number(theirs, 3, sign=True)})"
+        gain = interval_cell(above, 3, sign=True)
+        yield f"WER - {LABELS[name]}: {gain}{by_seed}{paper}."
 
 
 def document(results: Numbers) -> str:
@@ -112,15 +118,8 @@ def _title(results: Numbers) -> str:
     return (
         f"Success on {sizes['test']} tasks of the locked test x {sizes['test_runs']} "
         f"runs, seeds: {results['seeds']}, each {sizes['phases']} phases of "
-        f"{sizes['batches']} batches, evidence {results['evidence']}"
+        f"{sizes['batches']} batches"
     )
-
-
-def _cell(value: Numbers, digits: int = 2, *, sign: bool = False) -> str:
-    """`point [low, high]`, or what there is of it."""
-    if value["point"] is None or value["low"] is None:
-        return number(value["point"], digits, sign=sign)
-    return interval(value, digits=digits, sign=sign)
 
 
 def _parts(results: Numbers) -> Iterator[str]:
@@ -143,6 +142,8 @@ def _parts(results: Numbers) -> Iterator[str]:
     yield "## Checkpoints by phase"
     yield f"After {results['sizes']['rounds']} rounds; phase 0 is before training."
     yield markdown_table(*_phase_rows(results))
+    yield from ablation_parts(results)
+    yield from acceptance_parts(results)
     yield "## Depth"
     yield (
         "Own: each training task with the skill that was written for it, on the runs "
@@ -183,8 +184,8 @@ def _method_rows(results: Numbers) -> tuple[list[str], list[list[str]]]:
         rows.append(
             [
                 LABELS[name],
-                *(_cell(found[d]) for d in (*DOMAINS, "all")),
-                "" if name == "none" else _cell(found["above_none"], sign=True),
+                *(interval_cell(found[d]) for d in (*DOMAINS, "all")),
+                "" if name == "none" else interval_cell(found["above_none"], sign=True),
                 " ".join(number(x, 2) for x in found["by_seed"]),
                 " ".join("+".join(map(str, one)) for one in steps),
             ]
@@ -213,7 +214,7 @@ def _costs(cost: Numbers, validation: float | None) -> list[str]:
 
 def _phase_rows(results: Numbers) -> tuple[list[str], list[list[str]]]:
     rows = [
-        [phase, *(_cell(found[d]) for d in (*DOMAINS, "all"))]
+        [phase, *(interval_cell(found[d]) for d in (*DOMAINS, "all"))]
         for phase, found in results["phases"].items()
     ]
     return ["phase", *DOMAINS, "all"], rows
@@ -226,7 +227,7 @@ def _depth_rows(results: Numbers) -> tuple[list[str], list[list[str]]]:
     for name, depths in results["depths"].items():
         for depth, found in enumerate(depths):
             cells = [
-                _cell(found[kind][d])
+                interval_cell(found[kind][d])
                 for kind in ("merged", "own")
                 for d in (*DOMAINS, "all")
             ]
@@ -244,7 +245,7 @@ def _skill_parts(results: Numbers) -> Iterator[str]:
             f"{domain}, {LABELS[found['method']]}, seed {found['seed']}: of all "
             "methods and seeds the best in validation, "
             f"{number(found['validation'], 3)}. On the test, {found['tasks']} tasks, "
-            f"{_cell(found['effect'], 3, sign=True)} against no skill. In "
+            f"{interval_cell(found['effect'], 3, sign=True)} against no skill. In "
             f"`skills/{domain}.md`:"
         )
         yield _quoted(found["skill"].splitlines())

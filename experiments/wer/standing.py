@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments.jobs.job_files import read_job_tree
-from experiments.wer.analysis import seed_folders, shares, streams
+from experiments.wer.answers import seed_folders, shares, streams
 from experiments.wer.base import TOLD
 from experiments.wer.config import DOMAINS, WerConfig
 from jerp.typing import Key

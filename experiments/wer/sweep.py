@@ -10,7 +10,8 @@ SETTINGS = (
     WerConfig(),
     WerConfig(seed=1),
     WerConfig(full=True),
-    WerConfig(evidence="failure"),
-    WerConfig(evidence="success"),
-    WerConfig(evidence="none"),
+    WerConfig(ablations=("failure",)),
+    WerConfig(ablations=("success",)),
+    WerConfig(ablations=("none",)),
+    WerConfig(ablations=("wrong",)),
 )

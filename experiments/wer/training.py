@@ -9,13 +9,14 @@ from typing import Any
 import jax
 
 from experiments.jobs.job_files import read_job_tree
+from experiments.wer.ablations import Shown
 from experiments.wer.base import words_of_place
 from experiments.wer.config import Sizes
 from experiments.wer.optimizer import optimizer_policy
 from experiments.wer.optimizer_words import MAX_REASONING
 from experiments.wer.workplace import ToolsWorkplace
 from jerp.runs.skills.loop import train_skills
-from jerp.runs.skills.settings import EvidenceShown, SkillSettings
+from jerp.runs.skills.settings import SkillSettings
 from jerp.storage.tensors import save_tree
 from jerp.training.skill import skill_algorithm
 from jerp.typing import Key
@@ -50,7 +51,7 @@ def train_optimizer(
     tasks: Any,
     *,
     sizes: Sizes,
-    evidence: EvidenceShown,
+    shown: Shown,
 ) -> None:
     """Trains, or goes on; a file a phase has its parameters, seconds and warnings.
 
@@ -60,10 +61,11 @@ def train_optimizer(
       base: parameters of executor and optimizer.
       tasks: leaves `[N, ...]`.
       sizes: numbers of phases, batches and drafts.
-      evidence: see `SkillSettings`.
+      shown: what a revision is written from.
     """
     words, (luck, learn) = words_of_place(), jax.random.split(jax.random.clone(key))
-    workplace = ToolsWorkplace(luck, words, base["executor"], tasks)
+    executor = base["executor"]
+    workplace = ToolsWorkplace(luck, words, executor, tasks, misled=shown.misled)
     config, hyper = skill_algorithm(
         sizes.states,
         standardize=True,
@@ -75,7 +77,7 @@ def train_optimizer(
         batches=sizes.batches,
         num_drafts=sizes.num_drafts,
         num_runs=sizes.num_runs,
-        evidence=evidence,
+        evidence=shown.evidence,
         reasoning_budget=float(MAX_REASONING),
     )
     for phase in range(1, sizes.phases + 1):

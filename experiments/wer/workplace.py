@@ -34,10 +34,22 @@ class ToolsWorkplace:
       words: of the optimizer.
       executor: parameters of the executor.
       tasks: leaves `[N, ...]`.
+      misled: share of states whose evidence is wrong: a run that failed is shown as one
+        that succeeded, and the other way round. Which they are follows from the skill
+        and its runs.
     """
 
-    def __init__(self, key: Key, words: OptimizerWords, executor: Any, tasks: Any):
+    def __init__(
+        self,
+        key: Key,
+        words: OptimizerWords,
+        executor: Any,
+        tasks: Any,
+        *,
+        misled: float = 0.0,
+    ):
         self._key, self._words, self._executor = key, words, executor
+        self._misled = misled
         self._tasks = jax.device_get(tasks)
         self._domain = words.place.domain_of(self._tasks)
 
@@ -54,7 +66,8 @@ class ToolsWorkplace:
         what = (jax.random.key_data(self._key), self._executor, self._tasks)
         for leaf in jax.tree.leaves(what):
             digest.update(np.ascontiguousarray(leaf).tobytes())
-        return f"tools {digest.hexdigest()[:16]}"
+        misled = f" misled {self._misled:g}" if self._misled else ""
+        return f"tools {digest.hexdigest()[:16]}{misled}"
 
     def domain_of(self, task: str) -> str:
         """The domain of a task."""
@@ -65,10 +78,12 @@ class ToolsWorkplace:
         rows = []
         for state in states:
             domain = int(self._domain[self._number[state.task]])
-            shown = (
+            shown = [
                 None if run is None else run.content
                 for run in (state.success, state.failure)
-            )
+            ]
+            if self._is_misled(state):
+                shown.reverse()
             rows.append(self._words.prompt(domain, self._lines(state.skill), *shown))
         return np.stack(rows)
 
@@ -99,6 +114,11 @@ class ToolsWorkplace:
                     executor_calls=int(runs.mask[place].sum()),
                 )
         return [found[i] for i in range(len(trials))]
+
+    def _is_misled(self, state: RefinementState) -> bool:
+        what = repr((state.task, state.skill, state.evidence)).encode()
+        drawn = int.from_bytes(hashlib.sha256(what).digest()[:8]) / 2**64
+        return drawn < self._misled
 
     @cached_property
     def _number(self) -> dict[str, int]:

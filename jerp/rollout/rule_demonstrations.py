@@ -68,8 +68,8 @@ def rule_demonstrations(
       range.
 
     Raises:
-      InputError: `noise` or `guess` beyond [0, 1], an id without a rule, or a situation that the
-        language does not have.
+      InputError: `noise` or `guess` beyond [0, 1], an id without a rule, or a
+        situation that the language does not have.
       ShapeError: rules that are no pairs, or working sets that are not a row a task.
     """
     _check_rules(env, env_params, rules, working_set, unknown)

@@ -141,6 +141,30 @@ def test_prompts_show_skill_and_evidence(workplace):
     assert workplace.read("travel 0", np.array(GOOD), np.ones(len(GOOD), bool)).skill
 
 
+def test_of_a_share_of_states_the_runs_are_exchanged(workplace):
+    """Always of the same ones; the others are shown as they were."""
+    tasks = PLACE.tasks(jax.random.key(1), 6, "train")
+    executor = PLACE.policy().init(jax.random.key(0))
+    skill = render_skill(WORDS.read("travel", GOOD).skill)
+    states = [
+        RefinementState(
+            f"travel {2 * (i % 3)}",
+            skill,
+            Evidence(f"{i}/0", [30]),
+            Evidence(f"{i}/1", [31]),
+        )
+        for i in range(300)
+    ]
+    misled = ToolsWorkplace(jax.random.key(2), WORDS, executor, tasks, misled=0.1)
+    assert misled.fingerprint != workplace.fingerprint
+    found, right = misled.prompts(states), workplace.prompts(states)
+    wrong = WORDS.prompt(0, RIGHT[:2], [31], [30])
+    differs = (found != right).any(axis=1)
+    np.testing.assert_array_equal(found[differs], np.tile(wrong, (differs.sum(), 1)))
+    assert 15 <= differs.sum() <= 47  # three standard errors about 30
+    np.testing.assert_array_equal(misled.prompts(states[::-1])[::-1], found)
+
+
 def test_places_are_told_apart(workplace):
     tasks = PLACE.tasks(jax.random.key(1), 6, "train")
     executor = PLACE.policy().init(jax.random.key(0))

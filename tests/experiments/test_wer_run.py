@@ -10,14 +10,16 @@ import pytest
 from rich.console import Console
 
 from experiments.jobs.job import Job
-from experiments.wer import evaluation, jobs, main
+from experiments.wer import evaluation, exams, jobs, main
+from experiments.wer.ablations import SHOWN, Shown
 from experiments.wer.analysis import analyse
 from experiments.wer.base import Standing
+from experiments.wer.comparisons import acceptance_plan
 from experiments.wer.config import DOMAINS, SIZES, Sizes, WerConfig
-from experiments.wer.evaluation import Asker, Tried, choose, merged
+from experiments.wer.exams import Asker, Exams, Tried, choose, merged
 from experiments.wer.executor import Runs
 from experiments.wer.jobs import Work, jobs_of, run_jobs
-from experiments.wer.methods import WER, inferences
+from experiments.wer.methods import ACCEPTANCE, TESTED, WER, inferences
 from experiments.wer.places import Place
 from experiments.wer.skill_lines import lines_of, skill_of
 from experiments.wer.standing import base_standing
@@ -42,14 +44,21 @@ WRONG = PLACE.wrong_lines("travel")
 
 
 def test_settings_are_checked_and_named():
-    config = WerConfig(seeds=2, evidence="failure", smoke=True)
-    assert config.command == "jerp run wer --seeds 2 --evidence failure --smoke"
-    assert config.folder.name == "wer-failure-smoke"
+    config = WerConfig(seeds=2, ablations=("failure", "wrong"), smoke=True)
+    assert config.command == (
+        "jerp run wer --seeds 2 --ablations failure wrong --smoke"
+    )
+    assert config.folder.name == "wer-smoke"
     assert (WerConfig().num_seeds, WerConfig(full=True).num_seeds) == (3, 5)
+    assert WerConfig().trained_ablations == ()
+    assert WerConfig(full=True).trained_ablations == tuple(SHOWN)
+    assert WerConfig(full=True, ablations=()).trained_ablations == ()
     with pytest.raises(ConfigError, match="smoke and full"):
         WerConfig(smoke=True, full=True)
-    with pytest.raises(UnknownNameError, match="evidence"):
-        WerConfig(evidence="both")
+    with pytest.raises(UnknownNameError, match="ablations"):
+        WerConfig(ablations=("both",))
+    with pytest.raises(ConfigError, match="ablations: expected each once"):
+        WerConfig(ablations=("none", "none"))
     with pytest.raises(ConfigError, match="refinement: expected from 2 to 16"):
         replace(SMOKE, refinement=18)
     with pytest.raises(ConfigError, match="test: expected as many of each"):
@@ -69,6 +78,7 @@ def test_methods_have_equal_runs_of_the_executor(sizes):
     }
     assert set(runs.values()) == {(sizes.rounds + 1) * sizes.num_runs}
     assert {one.phase for one in found.values()} == {*range(sizes.phases + 1)}
+    assert [one.name for one in found.values() if one.tested] == [TESTED]
     # With those of the training, all tasks of which are drafted for.
     one = found["best-of-all"]
     batch = sizes.states * sizes.num_drafts * sizes.num_runs
@@ -128,7 +138,8 @@ def refine_skills(folder, key, workplace, policy, params, tasks, **settings):
         skills[task] = render_skill(skill_of(PLACE, domain, lines[:2]))
     skills[tasks[0]] = None
     success = dict.fromkeys(tasks, float(params["phase"] > 0))
-    depth = Depth(skills, success, 10, 0, 5, 0.9, seconds=0.5)
+    tests = 0 if settings["acceptance"] is None else 3
+    depth = Depth(skills, success, 10, 0, 5, 0.9, tests=tests, seconds=0.5)
     return Refined((), (depth,) * (settings["rounds"] + 1), None)
 
 
@@ -146,8 +157,9 @@ def stubs(monkeypatch):
         none, parsed = np.zeros((64, 2), bool), np.ones(64, bool)
         return Standing(domain, none, ~none, none, domain, parsed, won)
 
-    def train(where, key, params, tasks, *, sizes, evidence):
+    def train(where, key, params, tasks, *, sizes, shown):
         made.append("trained")
+        (where / "shown.txt").write_text(repr(tuple(shown)))
         if made.count("trained") == 1:
             raise KeyboardInterrupt
         rows = [{"step": i, **dict.fromkeys(jobs.CURVES, 0.5)} for i in range(6)]
@@ -171,22 +183,31 @@ def stubs(monkeypatch):
     monkeypatch.setattr(jobs, "cloned_base", cloned)
     monkeypatch.setattr(jobs, "measured_base", measured)
     monkeypatch.setattr(jobs, "train_optimizer", train)
-    monkeypatch.setattr(evaluation, "execute", execute)
+    monkeypatch.setattr(exams, "execute", execute)
     monkeypatch.setattr(evaluation, "refine_skills", refine_skills)
     return made
 
 
 def test_jobs_that_were_stopped_go_on_and_their_numbers_are_reported(tmp_path, stubs):
-    config = WerConfig(smoke=True, seeds=2, out=tmp_path)
-    work = Work(SMOKE, "paired", 0, 2)
+    config = WerConfig(smoke=True, seeds=2, ablations=("wrong",), out=tmp_path)
+    work = Work(SMOKE, ("wrong",), 0, 2)
     assert jobs_of("train", work) == [Job("tools", "train", s) for s in (0, 1)]
+    assert jobs_of("ablations", Work(SMOKE, (), 0, 2)) == []
     run_jobs(tmp_path, "base", (0, 1), work)
     with pytest.raises(KeyboardInterrupt):
         run_jobs(tmp_path, "train", (0, 1), work)
     for phase in jobs.PHASES:
         run_jobs(tmp_path, phase, (0, 1), work)
         run_jobs(tmp_path, phase, (0, 1), work)
-    assert stubs == ["cloned"] * 2 + ["trained"] * 3
+    assert stubs == ["cloned"] * 2 + ["trained"] * 5
+    told = [
+        (path.parent.name, path.read_text())
+        for path in sorted(tmp_path.glob("tools/seed-1/*/shown.txt"))
+    ]
+    assert told == [
+        ("ablation-wrong", repr(tuple(Shown("paired", 0.1)))),
+        ("train", repr(tuple(Shown()))),
+    ]
 
     standing = base_standing(jax.random.key(1), config)
     assert standing["success"]["right"]["travel"]["point"] == 1.0
@@ -212,13 +233,19 @@ def test_jobs_that_were_stopped_go_on_and_their_numbers_are_reported(tmp_path, s
     # Of both domains lengths 1 and 2 differ: 8 tasks, 2 runs, 3 calls each.
     assert cost == {
         **{"calls": 30.0, "validation_calls": 2 * 2 * 8 * 2 * 3},
-        **{"draft_tokens": 15.0, "seconds": 1.5},
+        **{"draft_tokens": 15.0, "seconds": 1.5, "tests": 0.0, "accepted": 0.0},
     }
     assert [found["phases"][p]["all"]["point"] for p in "0123"] == [0.0, 1.0, 1.0, 1.0]
     assert [d["cost"]["calls"] for d in found["depths"][WER]] == [10, 20, 30, 40]
     assert found["training"]["cost"] == {
         **{"calls": 63.0, "draft_tokens": 64.0, "seconds": 6.0},
     }
+    # Made up to be as good, whatever it was written from and however it was accepted.
+    wrong = found["ablations"]["wrong"]
+    assert wrong["above_paired"]["by_seed"] == [0.0, 0.0] and wrong["all"]["point"] == 1
+    assert found["acceptance"]["tested_above"]["point"] == 0.0
+    assert found["acceptance"]["rules"]["tested"]["cost"]["tests"] == 9.0
+
     chosen = found["chosen"]["vehicle"]
     assert (chosen["method"], chosen["seed"], chosen["tasks"]) == (WER, 0, 8)
     assert chosen["effect"]["point"] == 0.5
@@ -231,7 +258,7 @@ def _check_pages(config, numbers):
     results = defined(
         {
             **{"command": config.command, "version": "0", "smoke": True, "seeds": 2},
-            **{"evidence": "paired", "sizes": json.loads(json.dumps(asdict(SMOKE)))},
+            "sizes": json.loads(json.dumps(asdict(SMOKE))),
             **numbers,
         }
     )
@@ -241,6 +268,8 @@ def _check_pages(config, numbers):
     assert "note: seed 1: one" in text.getvalue()
     page = (config.folder / "report.md").read_text()
     assert "Stand-ins" in page and "+.500" in page
+    assert "| pairs, 10% with the two exchanged | 1.00" in page
+    assert "Of a seed's tree: at most 16 tests" in page
     assert {p.name for p in (config.folder / "figures").iterdir()} == {
         *("learning.png", "depth.png", "tree.png"),
     }
@@ -252,13 +281,22 @@ def _check_pages(config, numbers):
     assert find_tree(config.folder).tasks == ("of wer",)
 
 
+def test_what_tests_may_take_is_said_before():
+    """A later test has a smaller share of alpha, and takes more pairs to decide."""
+    plan = acceptance_plan(SMOKE)
+    assert plan["tests"] == SMOKE.refinement * SMOKE.rounds == 16
+    caps = [ACCEPTANCE.cap(number) for number in range(1, 17)]
+    assert (plan["first"], plan["last"]) == (caps[0], caps[-1])
+    assert caps == sorted(caps) and plan["runs"] == 2 * sum(caps)
+
+
 def test_of_drafts_without_a_skill_the_executor_works_alone(stubs, monkeypatch):
-    monkeypatch.setattr(evaluation, "merged", lambda *_: [None])
+    monkeypatch.setattr(exams, "merged", lambda *_: [None])
     tasks = PLACE.tasks(jax.random.key(0), 16, "train")
     judge = Asker(jax.random.key(1), PLACE, {}, tasks, 2)
     depth = Depth({}, {}, 1, 0, 1, 0.0)
-    cell, lines = evaluation._cell([depth], judge, SMOKE)
-    assert lines == [(), ()]
+    cell, tried = Exams(judge, judge, (1, 2)).cell([depth])
+    assert tried.mean() == 0.5
     assert cell["skills"] == {"travel": None, "vehicle": None}
     assert cell["validation"] == {"travel": 0.5, "vehicle": 0.5}
 
