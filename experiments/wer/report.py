@@ -153,6 +153,7 @@ def _parts(results: Numbers) -> Iterator[str]:
     )
     yield markdown_table(*_depth_rows(results))
     yield "![success by depth](figures/depth.png)"
+    yield "![drafts of some tasks and their revisions](figures/tree.png)"
     yield "## Training"
     yield "![success, parsed and mixed by batch](figures/learning.png)"
     if notes := results["training"]["warnings"]:
