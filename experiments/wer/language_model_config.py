@@ -49,7 +49,7 @@ class ReaderSizes:
       prompt_tokens: of a prompt for the optimizer, at most.
       draft_tokens: of what it writes, at most.
       evidence_chars: of one run that is shown, at most.
-      skill_words: of a skill, at most; a longer one is no draft.
+      skill_tokens: of a skill, at most; a longer one is no draft.
       reasoning_budget: tokens of reasoning that cost nothing.
       temperature, top_k: of drafts.
       rank: of the adapters.
@@ -77,18 +77,18 @@ class ReaderSizes:
     validation_runs: int = 2
     test: int = 24
     test_runs: int = 2
-    prompt_tokens: int = 480
+    prompt_tokens: int = 384
     draft_tokens: int = 128
-    evidence_chars: int = 240
-    skill_words: int = 80
+    evidence_chars: int = 160
+    skill_tokens: int = 96
     reasoning_budget: int = 24
     temperature: float = 0.95
     top_k: int = 50
     rank: int = 16
     alpha: float = 32.0
-    layers: int | None = 15
-    demonstrations: int = 48
-    epochs: int = 4
+    layers: int | None = 10
+    demonstrations: int = 36
+    epochs: int = 5
     cloning_rate: float = 1e-3
     learning_rate: float = 2e-4
     warmup: int = 1
@@ -121,7 +121,7 @@ READER_SMOKE = ReaderSizes(
     validation_runs=1,
     test=2,
     prompt_tokens=400,
-    draft_tokens=64,
+    draft_tokens=112,
     rank=2,
     alpha=4.0,
     layers=1,
@@ -146,7 +146,7 @@ PAPER = ReaderSizes(
     prompt_tokens=19_000,
     draft_tokens=4096,
     evidence_chars=24_000,
-    skill_words=1500,
+    skill_tokens=3000,
     reasoning_budget=1024,
     temperature=0.95,
     top_k=50,

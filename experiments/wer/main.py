@@ -25,6 +25,7 @@ from experiments.wer.comparisons import acceptance_plan
 from experiments.wer.config import WerConfig
 from experiments.wer.figures import write_figures
 from experiments.wer.jobs import PHASES, Work, jobs_of
+from experiments.wer.language_model_run import LANGUAGE_MODEL
 from experiments.wer.methods import LABELS, WER
 from experiments.wer.report import (
     STAND_INS,
@@ -50,6 +51,8 @@ __all__ = ["run"]
 def run(config: WerConfig, *, console: Console | None = None) -> dict[str, Any]:
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
+    if config.reads:
+        return LANGUAGE_MODEL.run(config, console)
     ablations = config.trained_ablations
     work = Work(config.sizes, ablations, config.seed, config.num_seeds)
     keys = jax.random.split(analysis_key(config.seed))

@@ -1,0 +1,68 @@
+"""How the language model that writes skills is run, counted and reported.
+
+See `experiments.jobs.language_model_run`; `language_model` says what the parts keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from experiments.jobs.job import is_done
+from experiments.jobs.language_model_run import LanguageModelRun, Report, Stage
+from experiments.wer.language_model import PARTS
+from experiments.wer.language_model_analysis import analyse
+from experiments.wer.language_model_config import ReaderSizes
+from experiments.wer.language_model_evaluation import ways_of
+from experiments.wer.language_model_report import (
+    STAND_INS,
+    curves,
+    document,
+    sentences,
+    table,
+)
+
+__all__ = ["LANGUAGE_MODEL", "stages"]
+
+
+def stages(folder: Path, sizes: ReaderSizes) -> list[Stage]:
+    """What each part is at."""
+    ways = ways_of(sizes)
+    files = {
+        "base": [folder / "base" / "adapters.safetensors"],
+        "trained": [folder / "trained" / "metrics.jsonl"],
+        "evaluation": [folder / "evaluation" / w.name / "metrics.jsonl" for w in ways],
+    }
+    steps = {
+        "base": 1,
+        "trained": sizes.total,
+        "evaluation": sum(way.rounds + 1 for way in ways),
+    }
+    found, before = [], True
+    for part in PARTS:
+        done = is_done(folder / part)
+        there = [path for path in files[part] if path.exists()]
+        behind = len(there) if part == "base" else sum(map(_num_lines, there))
+        now = "done" if done else "waits" if not before else "under way"
+        found.append(Stage(f"{part}: {now}", behind + done, steps[part] + 1))
+        before = done
+    return found
+
+
+def _num_lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n")
+
+
+def _report(results: dict[str, Any]) -> Report:
+    return Report(curves(results), document(results), table(results), _lines(results))
+
+
+def _lines(results: dict[str, Any]) -> Iterator[str]:
+    yield from sentences(results)
+    for note in results["training"]["warnings"]:
+        yield f"note: {note}"
+    yield STAND_INS
+
+
+LANGUAGE_MODEL = LanguageModelRun("wer", PARTS, stages, analyse, _report)
