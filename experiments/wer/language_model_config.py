@@ -165,7 +165,7 @@ PAPER = ReaderSizes(
 
 with the folder of Qwen3-4B, or of another model that `load_weights` reads. They were
 not run here: a prompt and a draft have up to 23,096 tokens, whose keys and values take
-3.4 GB of that model, 82 GB for the 24 drafts of a batch.
+6.8 GB of that model, 163 GB for the 24 drafts of a batch.
 
 The paper says: 4 drafts a state, 2 runs a draft, 3 phases, batches of 6, a learning
 rate of 1e-6 with warm-up and a cosine, prompts of 19,000 and answers of 4,096 tokens,

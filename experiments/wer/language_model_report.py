@@ -76,6 +76,8 @@ def sentences(results: Numbers) -> Iterator[str]:
     for name, row in results["rows"].items():
         if row.get("merge_note"):
             yield f"{LABELS[name]}: no merge by the model: {row['merge_note']}."
+    for note in trained["warnings"]:
+        yield f"Note: {note}."
 
 
 def document(results: Numbers) -> Iterator[str]:

@@ -60,8 +60,6 @@ def _report(results: dict[str, Any]) -> Report:
 
 def _lines(results: dict[str, Any]) -> Iterator[str]:
     yield from sentences(results)
-    for note in results["training"]["warnings"]:
-        yield f"note: {note}"
     yield STAND_INS
 
 
