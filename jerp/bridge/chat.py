@@ -46,6 +46,8 @@ class ChatTemplate:
             opened = closed.pop().content
         if not closed:
             raise ValueError("expected a system or user message, got none")
+        if any(m.role == "tool" or m.tool_calls for m in messages):
+            raise ValueError("tools are not rendered; ask an endpoint that has them")
         try:
             text = self._template.render(
                 messages=[{"role": m.role, "content": m.content} for m in closed],

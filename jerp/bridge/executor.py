@@ -3,34 +3,30 @@
 A message list that ends with an assistant message is continued from that text
 (prefilled); otherwise the executor answers the last user message. The sample index
 tells apart repeated samples of one prompt; the tokens of a completion depend on the
-request (messages, sampling, sample index) and the model alone, never on its batch.
+request (messages, tools, sampling, sample index) and the model alone, never on its
+batch.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
 
+from jerp.bridge.tools import Tool, ToolCall
 from jerp.errors import ConfigError, ExecutorError, JerpError
 
 __all__ = [
     "FAILED",
     "Completion",
+    "EagerExecutor",
     "Executor",
     "Message",
+    "OnAnswer",
     "Request",
     "Sampling",
     "Status",
     "complete_checked",
-    "completion_from_record",
-    "completion_record",
-    "request_from_record",
-    "request_key",
-    "request_record",
-    "request_seed",
 ]
 
 Status = Literal["ok", "empty", "refused", "malformed", "truncated", "timeout", "error"]
@@ -39,10 +35,19 @@ Status = Literal["ok", "empty", "refused", "malformed", "truncated", "timeout", 
 
 @dataclass(frozen=True)
 class Message:
-    """One chat message."""
+    """One chat message.
 
-    role: Literal["system", "user", "assistant"]
+    Attributes:
+      role: who says it; `tool` is what a called tool gave back.
+      content: the text.
+      tool_calls: of an assistant message.
+      tool_call_id: which call a message of a tool answers.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,16 +81,33 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Request:
-    """One request to an executor."""
+    """One request to an executor.
+
+    Attributes:
+      messages: the conversation so far.
+      sampling: how tokens are drawn.
+      sample_index: tells repeated samples of one prompt apart.
+      tools: what the model may call.
+      seed: of the draws, in [0, 2**31); None derives it from all of the above.
+    """
 
     messages: tuple[Message, ...]
     sampling: Sampling = field(default_factory=Sampling)
     sample_index: int = 0
+    tools: tuple[Tool, ...] = ()
+    seed: int | None = None
+
+    def __post_init__(self):
+        if self.seed is not None and not 0 <= self.seed < 2**31:
+            raise ConfigError(f"seed: expected in [0, 2**31), got {self.seed}")
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What came back. Empty `tokens` where the executor gives text alone."""
+    """What came back. Empty `tokens` where the executor gives text alone.
+
+    `dollars` are those of all attempts, where a price is known.
+    """
 
     text: str
     status: Status = "ok"
@@ -95,6 +117,8 @@ class Completion:
     tokens_out: int = 0
     seconds: float = 0.0
     error: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    dollars: float = 0.0
 
 
 class Executor(Protocol):
@@ -118,114 +142,85 @@ class Executor(Protocol):
         ...
 
 
+OnAnswer = Callable[[int, Completion], None]
+"""Takes the position of a request and its completion, as soon as it is there."""
+
+
+@runtime_checkable
+class EagerExecutor(Protocol):
+    """An executor that hands over each completion when it comes.
+
+    What was answered is then kept, whatever ends the call before all is.
+    """
+
+    @property
+    def fingerprint(self) -> str:
+        """As an `Executor` has it."""
+        ...
+
+    async def complete_each(
+        self, requests: Sequence[Request], on_answer: OnAnswer
+    ) -> list[Completion]:
+        """`Executor.complete`, calling `on_answer` once for each completion."""
+        ...
+
+
 FAILED = frozenset({"timeout", "error"})
 """Statuses that are nobody's answer: never stored, never judged."""
 
 
 async def complete_checked(
-    executor: Executor, requests: Sequence[Request]
+    executor: Executor,
+    requests: Sequence[Request],
+    *,
+    on_answer: OnAnswer | None = None,
 ) -> list[Completion]:
     """`executor.complete`, held to its contract.
 
     A batch lost to the network or to time becomes statuses, so that one bad minute ends
-    some episodes and not a run.
+    some episodes and not a run. `on_answer` is called once for each completion: of an
+    `EagerExecutor` as soon as it is there, of others in the end.
 
     Raises:
       ExecutorError: it raised anything else, or returned not one completion each.
     """
+    hand_over = on_answer
     try:
-        completions = await executor.complete(requests)
+        if hand_over is not None and isinstance(executor, EagerExecutor):
+            completions = await executor.complete_each(requests, hand_over)
+            hand_over = None
+        else:
+            completions = await executor.complete(requests)
     except JerpError:
         raise
     except TimeoutError as error:
-        return [Completion("", "timeout", error=str(error) or "timed out")] * len(
-            requests
-        )
+        lost = Completion("", "timeout", error=str(error) or "timed out")
+        completions = [lost] * len(requests)
     except ConnectionError as error:
-        return [Completion("", "error", error=str(error))] * len(requests)
+        lost = Completion("", "error", error=str(error))
+        completions = [lost] * len(requests)
     except Exception as error:
         raise ExecutorError(
             f"executor {executor.fingerprint!r} raised {type(error).__name__}: {error}"
             "; one failed request must be a status of its completion, not an exception"
         ) from error
+    answers = _checked(executor.fingerprint, completions, len(requests))
+    if hand_over is not None:
+        for index, completion in enumerate(answers):
+            hand_over(index, completion)
+    return answers
+
+
+def _checked(fingerprint: str, completions: Any, expected: int) -> list[Completion]:
     if not isinstance(completions, list | tuple):
         got = f"a {type(completions).__name__}"
-    elif len(completions) != len(requests):
+    elif len(completions) != expected:
         got = f"{len(completions)} of them"
     elif not all(isinstance(c, Completion) for c in completions):
         got = f"{next(c for c in completions if not isinstance(c, Completion))!r}"
     else:
         return list(completions)
     raise ExecutorError(
-        f"executor {executor.fingerprint!r}: expected {len(requests)} completions in "
-        f"the order of the requests, got {got}"
+        f"executor {fingerprint!r}: expected {expected} completions in the order of "
+        f"the requests, got {got}"
     )
-
-
-_CANONICAL = json.JSONEncoder(
-    sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-)
-
-
-def request_record(request: Request) -> dict[str, Any]:
-    """A request as JSON-able data: what is hashed, and what the store keeps.
-
-    Numbers are brought to one type first, so that `temperature=0` and `0.0` are one
-    request. A new field of `Request` or `Sampling` must be added here.
-    """
-    sampling = request.sampling
-    return {
-        "messages": [[m.role, m.content] for m in request.messages],
-        "sampling": {
-            "temperature": float(sampling.temperature),
-            "top_k": int(sampling.top_k),
-            "top_p": float(sampling.top_p),
-            "max_tokens": int(sampling.max_tokens),
-            "stop": list(sampling.stop),
-        },
-        "sample_index": int(request.sample_index),
-    }
-
-
-def request_from_record(record: Mapping[str, Any]) -> Request:
-    """Inverse of `request_record`."""
-    sampling: dict[str, Any] = dict(record["sampling"])
-    sampling["stop"] = tuple(sampling["stop"])
-    return Request(
-        messages=tuple(Message(role, content) for role, content in record["messages"]),
-        sampling=Sampling(**sampling),
-        sample_index=record["sample_index"],
-    )
-
-
-def completion_record(completion: Completion) -> dict[str, Any]:
-    """A completion as JSON-able data; log-probabilities keep five decimals."""
-    record = asdict(completion)
-    record["tokens"] = [int(token) for token in completion.tokens]
-    record["log_probs"] = [round(float(p), 5) for p in completion.log_probs]
-    record["seconds"] = round(float(completion.seconds), 4)
-    return record
-
-
-def completion_from_record(record: Mapping[str, Any]) -> Completion:
-    """Inverse of `completion_record`."""
-    fields: dict[str, Any] = dict(record)
-    fields["tokens"] = tuple(fields["tokens"])
-    fields["log_probs"] = tuple(fields["log_probs"])
-    return Completion(**fields)
-
-
-def request_key(fingerprint: str, request: Request) -> str:
-    """The response store's key: SHA-256 over model and whole request, in hex."""
-    identity = {"fingerprint": fingerprint, "request": request_record(request)}
-    return hashlib.sha256(_hashable(identity)).hexdigest()
-
-
-def request_seed(request: Request) -> int:
-    """Sampling seed of a request, in [0, 2**31): a hash of the request alone."""
-    digest = hashlib.sha256(_hashable(request_record(request))).digest()
-    return int.from_bytes(digest[:4], "big") >> 1
-
-
-def _hashable(value: object) -> bytes:
-    return _CANONICAL.encode(value).encode("utf-8", "surrogatepass")

@@ -16,7 +16,15 @@ import jax
 
 from jerp.bridge.batching import Batcher, BatchShape
 from jerp.bridge.chat import ChatTemplate, before_stop, visible_text
-from jerp.bridge.executor import Completion, Request, Sampling, Status, request_seed
+from jerp.bridge.executor import (
+    Completion,
+    Request,
+    Sampling,
+    Status,
+)
+from jerp.bridge.request_records import (
+    request_seed,
+)
 from jerp.bridge.rows import Job
 from jerp.errors import ExecutorError
 from jerp.models.decoder import DecoderConfig, cast_products
@@ -132,6 +140,9 @@ class LocalExecutor:
     def _prepare(self, request: Request) -> Job | Completion:
         """The job of a request, or the completion that says why there is none."""
         sampling, context = request.sampling, self._context_length
+        if request.tools:
+            reason = "tools: expected none, this decoder does not call any"
+            return Completion("", status="error", error=reason)
         try:
             text = self._template.render(request.messages)
         except ValueError as error:

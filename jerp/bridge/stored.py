@@ -15,6 +15,8 @@ from jerp.bridge.executor import (
     Executor,
     Request,
     complete_checked,
+)
+from jerp.bridge.request_records import (
     completion_from_record,
     completion_record,
     request_key,
@@ -99,21 +101,24 @@ class StoredExecutor:
     async def _ask(self, missing: dict[str, Request]) -> dict[str, Completion]:
         if self._inner is None or self.store.mode == "replay":
             raise self._miss(next(iter(missing.values())), len(missing))
-        completions = await complete_checked(self._inner, list(missing.values()))
-        answers = {}
-        for (key, request), completion in zip(
-            missing.items(), completions, strict=True
-        ):
+        asked = list(missing.items())
+        answers: dict[str, Completion] = {}
+
+        def keep(index: int, completion: Completion) -> None:
+            key, request = asked[index]
             record = completion_record(completion)
             # A live answer is what its replay will be, rounding included.
             answers[key] = completion_from_record(record)
             if completion.status not in FAILED:
-                self.store.put(
-                    COMPLETION,
-                    key,
-                    {"request": request_record(request), "completion": record},
-                )
-        self.store.flush()
+                entry = {"request": request_record(request), "completion": record}
+                self.store.put(COMPLETION, key, entry)
+
+        try:
+            requests = list(missing.values())
+            await complete_checked(self._inner, requests, on_answer=keep)
+        finally:
+            # What was answered before a cap, an error or Ctrl-C is kept.
+            self.store.flush()
         return answers
 
     def _miss(self, request: Request, count: int) -> StoreMissError:

@@ -154,5 +154,5 @@ def _broken(episode: Episode, action: int, error: Exception) -> str:
 def _usage(completion: Completion | None) -> tuple[float, ...]:
     if completion is None:
         return NO_USAGE
-    seconds, dollars = completion.seconds, 0.0
-    return 1.0, completion.tokens_in, completion.tokens_out, seconds, dollars
+    tokens = completion.tokens_in, completion.tokens_out
+    return 1.0, *tokens, completion.seconds, completion.dollars

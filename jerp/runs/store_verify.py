@@ -18,6 +18,8 @@ from jerp.bridge.executor import (
     Executor,
     Request,
     complete_checked,
+)
+from jerp.bridge.request_records import (
     completion_from_record,
     request_from_record,
     request_key,

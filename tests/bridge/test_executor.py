@@ -14,6 +14,8 @@ from jerp.bridge.executor import (
     Request,
     Sampling,
     complete_checked,
+)
+from jerp.bridge.request_records import (
     completion_from_record,
     completion_record,
     request_from_record,

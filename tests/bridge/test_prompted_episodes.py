@@ -6,10 +6,16 @@ import jax
 import numpy as np
 import pytest
 
-from jerp.bridge.executor import Completion, Sampling, request_seed
+from jerp.bridge.executor import (
+    Completion,
+    Sampling,
+)
 from jerp.bridge.prompted_episodes import SPENT, play_prompted
 from jerp.bridge.prompting import Log, Prompting, Turn, read_answer
 from jerp.bridge.reflexion import play_reflexion
+from jerp.bridge.request_records import (
+    request_seed,
+)
 from jerp.bridge.scripted import ScriptedExecutor
 from jerp.bridge.world_episodes import Replay, play_worlds
 from jerp.bridge.world_text import rows_of

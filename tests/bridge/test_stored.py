@@ -3,7 +3,15 @@ import dataclasses
 
 import pytest
 
-from jerp.bridge.executor import Completion, Message, Request, Sampling, request_key
+from jerp.bridge.executor import (
+    Completion,
+    Message,
+    Request,
+    Sampling,
+)
+from jerp.bridge.request_records import (
+    request_key,
+)
 from jerp.bridge.scripted import ScriptedExecutor
 from jerp.bridge.shards import shard_paths
 from jerp.bridge.store import ResponseStore, StoredExecutor
@@ -229,3 +237,16 @@ def test_diversity_is_of_what_this_run_asked(tmp_path):
     assert store.stats.diversity.prompts == 0
     ask(StoredExecutor(None, store), *requests[:2])
     assert store.stats.diversity.identical == store.stats.diversity.prompts == 1
+
+
+def test_what_was_answered_before_the_end_of_a_call_is_stored():
+    class Eager(ScriptedExecutor):
+        async def complete_each(self, requests, on_answer):
+            on_answer(1, Completion("early"))
+            raise ExecutorError("a cap was reached")
+
+    store = ResponseStore(None)
+    with pytest.raises(ExecutorError, match="cap was reached"):
+        ask(StoredExecutor(Eager({}), store), request("a"), request("b"))
+    (entry,) = store.entries()
+    assert entry.key == request_key("scripted:stand-in", request("b"))

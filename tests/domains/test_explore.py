@@ -4,7 +4,12 @@ import hashlib
 
 import pytest
 
-from jerp.bridge.executor import Completion, request_key
+from jerp.bridge.executor import (
+    Completion,
+)
+from jerp.bridge.request_records import (
+    request_key,
+)
 from jerp.bridge.sandbox import TestReport, TestResult
 from jerp.domains.controlled.coding import CodingDomain
 from jerp.domains.explore import explore

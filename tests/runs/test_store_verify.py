@@ -3,7 +3,14 @@ import dataclasses
 
 import pytest
 
-from jerp.bridge.executor import Completion, Message, Request, request_record
+from jerp.bridge.executor import (
+    Completion,
+    Message,
+    Request,
+)
+from jerp.bridge.request_records import (
+    request_record,
+)
 from jerp.bridge.scripted import ScriptedExecutor
 from jerp.bridge.store import ResponseStore, StoredExecutor
 from jerp.errors import ConfigError, StorageError
