@@ -30,7 +30,7 @@ CURVES = ("phase", "success", "parsed", "mixed", "reward")
 def analyse(key: Key, folder: Path, sizes: ReaderSizes) -> dict[str, Any]:
     """What `results.json` holds beside the settings."""
     found, written = read_job_tree(folder / "evaluation", "evaluation.safetensors")
-    streams = jax.random.split(key, 2 * len(found["test"]))
+    streams = jax.random.split(key, 3 * len(found["test"]))
     rates = {name: _rate(outcome) for name, outcome in found["test"].items()}
     rows = {}
     for number, name in enumerate((NONE, *WAYS)):
@@ -43,9 +43,14 @@ def analyse(key: Key, folder: Path, sizes: ReaderSizes) -> dict[str, Any]:
         if name != WER:
             above = paired_difference(streams[len(rates) + number], rates[WER], rate)
             row["wer_above"] = plain_interval(above)
+        if name != NONE:
+            stream = streams[2 * len(rates) + number]
+            row["effect"] = plain_interval(paired_difference(stream, rate, rates[NONE]))
         rows[name] = row
     return {
         "rows": rows,
+        "best": max(WAYS, key=lambda name: _validated(rows[name])),
+        "tasks": len(rates[NONE]),
         "base": _base(folder),
         "training": _training(folder, sizes),
         "process": {
@@ -61,6 +66,12 @@ def _rate(outcome: np.ndarray) -> np.ndarray:
     won = (outcome == Outcome.SUCCESS).sum(axis=1)
     share = won / np.maximum(answered, 1)
     return np.where(answered > 0, share, np.nan).astype(np.float32)
+
+
+def _validated(row: dict[str, Any]) -> float:
+    """What validation said of a way's skill; of none it was not asked."""
+    share = row["validation"][row["made"]]
+    return -1.0 if row["skill"] is None or np.isnan(share) else share
 
 
 def _lost(outcome: np.ndarray) -> int:

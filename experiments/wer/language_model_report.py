@@ -13,7 +13,7 @@ from experiments.wer.language_model_evaluation import NONE, WER
 from experiments.wer.report import SMOKE
 from jerp.runs.cells import interval, markdown_table, number
 
-__all__ = ["STAND_INS", "curves", "document", "sentences", "table"]
+__all__ = ["LABELS", "STAND_INS", "curves", "document", "sentences", "table"]
 
 Numbers = Mapping[str, Any]
 
@@ -76,6 +76,13 @@ def sentences(results: Numbers) -> Iterator[str]:
     for name, row in results["rows"].items():
         if row.get("merge_note"):
             yield f"{LABELS[name]}: no merge by the model: {row['merge_note']}."
+    best = results["best"]
+    if results["rows"][best]["skill"]:
+        effect = interval(results["rows"][best]["effect"], digits=2, sign=True)
+        yield (
+            f"Best in validation: {LABELS[best]}; on the locked test {effect} above no "
+            "skill. It is in skills/."
+        )
     for note in trained["warnings"]:
         yield f"Note: {note}."
 

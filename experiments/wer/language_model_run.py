@@ -6,8 +6,11 @@ See `experiments.jobs.language_model_run`; `language_model` says what the parts 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from experiments.jobs.job import is_done
 from experiments.jobs.language_model_run import LanguageModelRun, Report, Stage
@@ -16,14 +19,52 @@ from experiments.wer.language_model_analysis import analyse
 from experiments.wer.language_model_config import ReaderSizes
 from experiments.wer.language_model_evaluation import ways_of
 from experiments.wer.language_model_report import (
+    LABELS,
     STAND_INS,
     curves,
     document,
     sentences,
     table,
 )
+from jerp.skills.document import parse_skill
+from jerp.storage.skill_document import SkillDocument
+from jerp.storage.skill_files import skill_path, write_skill
 
-__all__ = ["LANGUAGE_MODEL", "stages"]
+__all__ = ["run_language_model", "stages"]
+
+DOMAIN = "coding"
+
+
+def run_language_model(config: Any, console: Console) -> dict[str, Any]:
+    """Runs or resumes; the skill that validation found best is in `skills/`.
+
+    Args:
+      config: a `WerConfig` with a language model.
+      console: to report to.
+    """
+    results = LANGUAGE_MODEL.run(config, console)
+    row = results["rows"][results["best"]]
+    if row["skill"] is None:
+        return results
+    effect = row["effect"]
+    known = effect["low"] is not None
+    path = skill_path(config.folder, DOMAIN)
+    path.parent.mkdir(exist_ok=True)
+    write_skill(
+        path,
+        SkillDocument(
+            parse_skill(row["skill"]),
+            DOMAIN,
+            effect=effect["point"],
+            interval=(effect["low"], effect["high"]) if known else None,
+            tasks=results["tasks"],
+            against="no skill",
+            split="test",
+            model=config.policy,
+            run=f"{replace(config, out=None).command}, {LABELS[results['best']]}",
+        ),
+    )
+    return results
 
 
 def stages(folder: Path, sizes: ReaderSizes) -> list[Stage]:

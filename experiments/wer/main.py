@@ -25,7 +25,7 @@ from experiments.wer.comparisons import acceptance_plan
 from experiments.wer.config import WerConfig
 from experiments.wer.figures import write_figures
 from experiments.wer.jobs import PHASES, Work, jobs_of
-from experiments.wer.language_model_run import LANGUAGE_MODEL
+from experiments.wer.language_model_run import run_language_model
 from experiments.wer.methods import LABELS, WER
 from experiments.wer.report import (
     STAND_INS,
@@ -52,7 +52,7 @@ def run(config: WerConfig, *, console: Console | None = None) -> dict[str, Any]:
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
     if config.reads:
-        return LANGUAGE_MODEL.run(config, console)
+        return run_language_model(config, console)
     ablations = config.trained_ablations
     work = Work(config.sizes, ablations, config.seed, config.num_seeds)
     keys = jax.random.split(analysis_key(config.seed))

@@ -14,4 +14,5 @@ SETTINGS = (
     WerConfig(ablations=("success",)),
     WerConfig(ablations=("none",)),
     WerConfig(ablations=("wrong",)),
+    WerConfig(policy="smollm2-135m"),
 )

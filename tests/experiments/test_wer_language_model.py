@@ -63,6 +63,7 @@ from jerp.skills.tree import SkillTree
 from jerp.storage.adapters import load_adapters
 from jerp.storage.documents import write_json
 from jerp.storage.export import export_folder
+from jerp.storage.skill_files import read_skill
 from jerp.storage.tensors import save_tree
 from jerp.storage.weights import load_weights
 from jerp.training.skill import make_skill_step
@@ -390,8 +391,13 @@ def test_report_figure_and_table_are_written(done):
         assert "differ by 1e-05" in said and "numbers mean nothing" in said
         assert "Stand-ins: one small language model" in said
         assert "no merge by the model: mute" in said and "Note: it went." in said
+        assert "Best in validation: first skills, untrained" in said
     assert "> 1. Write a good word." in report and "| 24 | 3000 | 200 | 7 |" in report
     assert (config.folder / "figures" / "curve.png").stat().st_size > 5_000
+    skill = read_skill(config.folder / "skills" / "coding.md")
+    assert skill.skill == GOOD and skill.run.endswith("first skills, untrained")
+    # Of the three tasks that were answered without a skill 1 was solved, with it 2.
+    assert skill.effect == pytest.approx(1 / 3) and skill.tasks == 4
     assert run(config, console=quiet()) == results  # without a process
 
 
