@@ -14,17 +14,13 @@ but time and memory, needs `allow_weaker`). Root and ordinary users get the same
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import signal
-import threading
-import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol
 
+from jerp.bridge.sandbox_pool import REQUIRED_PROTECTIONS, Isolation, WorkerPool
 from jerp.bridge.sandbox_report import (
     RunStatus,
     TestCase,
@@ -34,8 +30,7 @@ from jerp.bridge.sandbox_report import (
     report_from_record,
     report_to_record,
 )
-from jerp.bridge.sandbox_worker import Worker
-from jerp.errors import ConfigError, SandboxError, UnknownNameError
+from jerp.errors import ConfigError
 
 __all__ = [
     "REQUIRED_PROTECTIONS",
@@ -53,11 +48,6 @@ __all__ = [
 
 SANDBOX_VERSION = 1
 """Part of a stored verdict's key; raised when a verdict could come out otherwise."""
-
-REQUIRED_PROTECTIONS = ("memory", "processes", "network", "signals", "writes")
-"""Without all of these no code runs, unless `allow_weaker`; "reads" is not required."""
-
-Isolation = Literal["auto", "namespaces", "filter", "limits"]
 
 _MOST_CODE_CHARS = 200_000
 
@@ -117,11 +107,6 @@ def verdict_key(code: str, tests: Sequence[TestCase], limits: Limits) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _close_all(workers: list[Worker]) -> None:
-    while workers:
-        workers.pop().close()
-
-
 class Sandbox:
     """Judges untrusted code by test cases. May be used from several threads at once.
 
@@ -146,16 +131,11 @@ class Sandbox:
         allow_weaker: bool = False,
         recheck: bool = False,
     ):
-        if isolation not in get_args(Isolation):
-            raise UnknownNameError("isolation", isolation, get_args(Isolation))
         self.limits = limits or Limits()
         self._store, self._recheck = store, recheck
-        self._wanted, self._allow_weaker = isolation, allow_weaker
-        self._found: tuple[str, dict[str, str]] | None = None
-        self._idle: list[Worker] = []
-        self._lock = threading.Lock()
-        self._owner = os.getpid()
-        self._finalizer = weakref.finalize(self, _close_all, self._idle)
+        self._pool = WorkerPool(
+            asdict(self.limits), isolation=isolation, allow_weaker=allow_weaker
+        )
 
     def __enter__(self) -> Sandbox:
         return self
@@ -170,7 +150,7 @@ class Sandbox:
         Raises:
           SandboxError: see `run_tests`.
         """
-        return self._in_use()[0]
+        return self._pool.isolation
 
     @property
     def protections(self) -> dict[str, str]:
@@ -180,7 +160,7 @@ class Sandbox:
           SandboxError: see `run_tests`.
         """
         limits = self.limits
-        held = self._in_use()[1]
+        held = self._pool.protections
         return {
             "time": f"{limits.cpu_seconds} s of processor time, "
             f"{limits.wall_seconds:g} s by the clock",
@@ -211,94 +191,17 @@ class Sandbox:
 
     def close(self) -> None:
         """Ends the idle processes; later use starts new ones."""
-        with self._lock:
-            idle = self._idle[:]
-            self._idle.clear()
-        _close_all(idle)
+        self._pool.close()
 
     def _judge(self, code: str, tests: Sequence[TestCase]) -> TestReport:
         if len(code) > _MOST_CODE_CHARS:
             error = f"the code is longer than {_MOST_CODE_CHARS} characters"
             return TestReport((TestResult(False, "", error),) * len(tests), "error")
         request = {"code": code, "calls": [test.call for test in tests]}
-        with self._borrowed() as worker:
-            answer = worker.run(request)
-            # Filtered code can send no signal: this one came from outside.
-            strict = "signals" in worker.protections
-            if strict and (answer["end"], answer["number"]) == (
-                "signal",
-                signal.SIGKILL,
-            ):
-                raise SandboxError(
-                    "a sandboxed run was killed from outside; is the machine out of "
-                    "memory? Its code is not judged: free some, and run again"
-                )
+        answer = self._pool.run(request)
         return judge_run(
             tests,
             answer["end"],
             answer["results"].encode("latin-1"),
             result_chars=self.limits.result_chars,
         )
-
-    def _in_use(self) -> tuple[str, dict[str, str]]:
-        if self._found is None:
-            with self._borrowed():
-                pass
-        assert self._found is not None
-        return self._found
-
-    @contextlib.contextmanager
-    def _borrowed(self) -> Iterator[Worker]:
-        worker = self._idle_worker() or self._new_worker()
-        try:
-            yield worker
-        except BaseException:
-            worker.close()
-            raise
-        with self._lock:
-            self._idle.append(worker)
-
-    def _idle_worker(self) -> Worker | None:
-        if os.getpid() != self._owner:
-            raise SandboxError(
-                "this Sandbox was made before a fork, in another process; make a new "
-                "one in each process"
-            )
-        while True:
-            with self._lock:
-                if not self._idle:
-                    return None
-                worker = self._idle.pop()
-            if worker.alive:
-                return worker
-            worker.close()
-
-    def _new_worker(self) -> Worker:
-        reasons = []
-        for isolation in self._candidates():
-            try:
-                worker = Worker(isolation, asdict(self.limits))
-            except SandboxError as error:
-                reasons.append(f"{isolation}: {error}")
-                continue
-            missing = set(REQUIRED_PROTECTIONS) - set(worker.protections)
-            if not missing or self._allow_weaker:
-                self._found = isolation, worker.protections
-                return worker
-            worker.close()
-            reasons.append(
-                f"{isolation}: no protection of {', '.join(sorted(missing))}"
-            )
-        raise SandboxError(
-            f"untrusted code is not run here ({'; '.join(reasons)}). Use Linux on "
-            "x86-64 or ARM64 with seccomp, and best with user namespaces; or pass "
-            "allow_weaker=True for code that you would run by hand. Stored verdicts "
-            "need no sandbox"
-        )
-
-    def _candidates(self) -> tuple[str, ...]:
-        if self._found is not None:
-            return (self._found[0],)
-        if self._wanted != "auto":
-            return (self._wanted,)
-        return ("namespaces", "filter", *(("limits",) if self._allow_weaker else ()))

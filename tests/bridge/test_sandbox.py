@@ -365,13 +365,13 @@ def test_a_dead_worker_is_replaced(sandbox):
         for pid in processes_in(sandbox_sessions() - before):
             os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + 20
-        while victim._idle[0].alive and time.monotonic() < deadline:
+        while victim._pool._idle[0].alive and time.monotonic() < deadline:
             time.sleep(0.01)
         assert victim.run_tests(SQUARE, TESTS[:1]).status == "ok"
 
 
 def test_a_sandbox_does_not_survive_a_fork(sandbox, monkeypatch):
     with Sandbox() as forked:
-        monkeypatch.setattr(forked, "_owner", -1)
+        monkeypatch.setattr(forked._pool, "_owner", -1)
         with pytest.raises(SandboxError, match="before a fork"):
             forked.run_tests(SQUARE, TESTS)
