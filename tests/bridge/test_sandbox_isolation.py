@@ -16,12 +16,8 @@ import pytest
 
 from jerp.bridge.sandbox import REQUIRED_PROTECTIONS, Limits, Sandbox, TestCase
 from jerp.errors import SandboxError
-from tests.bridge.sandbox_attacks import (
-    ATTACKS,
-    run_attacks,
-    sandbox_sessions,
-    settled,
-)
+from tests.bridge.sandbox_attacks import run_attacks, sandbox_sessions, settled
+from tests.bridge.sandbox_programs import ATTACKS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOBODY = 65534
@@ -90,6 +86,7 @@ def public_copy():
         *(REPOSITORY / "tests").glob("__init__.py"),
         *(REPOSITORY / "tests/bridge").glob("__init__.py"),
         REPOSITORY / "tests/bridge/sandbox_attacks.py",
+        REPOSITORY / "tests/bridge/sandbox_programs.py",
     ]
     for source in sources:
         target = folder / source.relative_to(REPOSITORY)
@@ -149,7 +146,11 @@ def test_no_attack_succeeds_as_an_ordinary_user(isolation, as_nobody):
 
 def test_the_attacks_do_harm_where_nothing_stops_them(tmp_path):
     names = ("sockets", "reads", "writes")
-    report = run_attacks("limits", tmp_path, names, at_a_time=1, allow_weaker=True)
+    others = ("symlinks", "devices", "terminal", "tracing", "kernel", "processes")
+    report = run_attacks(
+        "limits", tmp_path, names + others, at_a_time=1, allow_weaker=True
+    )
+    assert not any(report["outcomes"][name][1] for name in names + others)
     assert report["server_reached"]
     assert not report["secret_unchanged"]
     assert report["planted"]
