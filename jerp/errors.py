@@ -99,16 +99,18 @@ class WeightsError(JerpError, OSError):
 
 
 class MissingExtraError(JerpError, ImportError):
-    """An optional dependency is needed; the message names the extra to install."""
+    """An optional dependency is needed; the message names the extra to install.
 
-    def __init__(self, package: str, extra: str):
-        self.package, self.extra = package, extra
-        super().__init__(
-            f"this needs {package!r}, which is optional: pip install 'jerp[{extra}]'"
-        )
+    `then` is a command that has to follow, for a package that no extra can hold.
+    """
+
+    def __init__(self, package: str, extra: str, then: str = ""):
+        self.package, self.extra, self.then = package, extra, then
+        command = f"pip install 'jerp[{extra}]'" + (f" && {then}" if then else "")
+        super().__init__(f"this needs {package!r}, which is optional: {command}")
 
     def __reduce__(self):
-        return type(self), (self.package, self.extra)
+        return type(self), (self.package, self.extra, self.then)
 
 
 class UnknownNameError(JerpError, ValueError):

@@ -122,3 +122,7 @@ class Benchmark(Protocol):
     def oracle(self, task: Task) -> tuple[Move, ...]:
         """The reference solution."""
         ...
+
+    def close(self) -> None:
+        """Ends processes that its episodes share; a second time does nothing."""
+        ...
