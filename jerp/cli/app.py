@@ -29,6 +29,7 @@ from jerp.cli.run import (
     RunWer,
     run_commands,
 )
+from jerp.cli.sandbox import SandboxReport
 from jerp.cli.skills import SkillsDiff, SkillsExport, SkillsShow, SkillsTree
 from jerp.cli.store import StoreVerify
 from jerp.cli.train import TrainHarness
@@ -149,7 +150,9 @@ def _app(words: Sequence[str]) -> SubcommandApp:
         "models": ("Weights of executors.", {"pull": ModelsPull, "list": ModelsList}),
         "store": ("Recorded responses.", {"verify": StoreVerify}),
     }
-    _check_word("command", words, ("version", *groups, "ope", "passkt", "view"))
+    _check_word(
+        "command", words, ("version", *groups, "ope", "passkt", "sandbox", "view")
+    )
     app = _group(version=Version)
     for name, (meaning, commands) in groups.items():
         if words[:1] == [name]:
@@ -160,6 +163,7 @@ def _app(words: Sequence[str]) -> SubcommandApp:
         app.command(_group(plan=PassktPlan), name="passkt", help="Plan a comparison.")
     else:
         app.command(name="passkt")(Passkt)
+    app.command(name="sandbox")(SandboxReport)
     app.command(name="view")(View)
     return app
 
