@@ -6,6 +6,6 @@ import pytest
 
 
 def needs(package, command):
-    """Skips a module's tests with the command that would let them run."""
+    """Skips a module, or what a fixture is for, with the command that helps."""
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"needs {package}: {command}", allow_module_level=True)
