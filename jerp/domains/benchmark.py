@@ -97,19 +97,27 @@ class BenchmarkSession(Protocol):
 
 
 class Benchmark(Protocol):
-    """A benchmark's tasks, behind one interface.
+    """A benchmark's tasks, behind one interface."""
 
-    Attributes:
-      name: as users say it, such as `bfcl`.
-      version: of the package or the data.
-      splits: names of its parts.
-      broken: keys of tasks whose reference does not get full marks, with the reason.
-    """
+    @property
+    def name(self) -> str:
+        """As users say it, such as `bfcl`."""
+        ...
 
-    name: str
-    version: str
-    splits: tuple[str, ...]
-    broken: Mapping[str, str]
+    @property
+    def version(self) -> str:
+        """Of the package or the data."""
+        ...
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of its parts."""
+        ...
+
+    @property
+    def broken(self) -> Mapping[str, str]:
+        """Keys of tasks whose reference gets no full marks, with the reason."""
+        ...
 
     def tasks(self, split: str) -> tuple[Task, ...]:
         """Those of a split; `payload["kind"]` says of which kind a task is."""
