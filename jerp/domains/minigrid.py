@@ -74,9 +74,8 @@ class MiniGridSession:
         arguments = dict(move.arguments) if isinstance(move, Call) else {}
         if not isinstance(move, Call) or move.tool != "act":
             return Reply("Call act with an action.", error=True)
-        action = arguments.get("action")
-        known = isinstance(action, str) and action in self._actions
-        if not known or len(arguments) > 1:
+        action = arguments.pop("action", None)
+        if not isinstance(action, str) or action not in self._actions or arguments:
             return Reply(f"Actions are: {', '.join(self._actions)}.", error=True)
         seen, reward, done, late, _ = self._world.step(self._actions[action])
         self._view, self._reward = seen["image"], float(reward)

@@ -43,7 +43,7 @@ def test_all_references_get_full_marks(bfcl, split):
     assert (found.checked, found.oracle, found.faults) == (200, 1, ())
     assert (found.dropped, found.nothing) == (0, 0)
     # Some arguments do not matter, such as `a=True` of an `ls` without hidden files.
-    assert 0 < found.wrong <= 0.02
+    assert found.wrong is not None and 0 < found.wrong <= 0.02
 
 
 def test_a_conversation_by_hand(bfcl):
