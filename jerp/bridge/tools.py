@@ -82,11 +82,11 @@ def read_tool_call(
       arguments: as the model wrote them.
       tools: what it might call.
       call_id: as the endpoint gave it.
-      is_cut_off: the completion was truncated: even arguments that happen to parse are
-        not what the model meant to say.
+      is_cut_off: the completion was truncated or filtered: even arguments that happen
+        to parse are not what the model meant to say.
     """
     if is_cut_off:
-        fault = "it was cut off at max_tokens"
+        fault = "it was cut off"
     elif name not in (tool.name for tool in tools):
         known = ", ".join(tool.name for tool in tools) or "none"
         fault = f"unknown tool {name!r} (known: {known})"
