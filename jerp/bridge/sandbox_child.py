@@ -71,7 +71,7 @@ def enter(settings: dict) -> dict[str, str]:
     if settings["isolation"] == "filter":
         os.chdir("/")
         protections.restrict_reading()
-        how["writes"] = "system-call filter: every file is read-only"
+        how["writes"] = f"{filtered}: every file is read-only"
         return how | {"reads": "Landlock: library folders alone"}
     protections.enter_namespaces()
     if inner := os.fork():
@@ -83,14 +83,21 @@ def enter(settings: dict) -> dict[str, str]:
     protections.hide_files(settings["folder"])
     how["network"] = "network namespace without interfaces, system-call filter"
     how["signals"] = "process-id namespace, system-call filter"
-    how["writes"] = f"mount namespace: one folder of {settings['files_mib']} MiB"
+    how["writes"] = f"mount namespace, {filtered}: every file is read-only"
+    if may_write(settings):
+        how["writes"] = f"mount namespace: one folder of {settings['files_mib']} MiB"
     return how | {"reads": "mount namespace: library folders alone"}
+
+
+def may_write(settings: dict) -> bool:
+    """Whether a run gets a folder of its own; SQL needs none, and has no file to open."""
+    return settings["isolation"] == "namespaces" and settings["runs"] == "python"
 
 
 def protect(settings: dict) -> None:
     """What a fork takes upon itself before it runs untrusted code."""
     isolation = settings["isolation"]
-    if isolation == "namespaces":
+    if may_write(settings):
         protections.mount_fresh_folder(settings["files_mib"])
     if isolation == "limits":
         os.setpgid(0, 0)
@@ -102,7 +109,7 @@ def protect(settings: dict) -> None:
     names = ("cpu_seconds", "memory_mib", "files_mib", "open_files")
     protections.limit_resources(**{name: settings[name] for name in names})
     if isolation != "limits":
-        writable = isolation == "namespaces"
+        writable = may_write(settings)
         sandbox_syscalls.install_filter(protections.LIBC, writable=writable)
 
 

@@ -1,0 +1,10 @@
+"""DB-Bench of AgentBench: questions about, and changes of, small tables.
+
+The files are those of an AgentBench checkout, in a folder that its user names.
+"""
+
+from __future__ import annotations
+
+from jerp.domains.dbbench.benchmark import DbBench
+
+__all__ = ["DbBench"]
