@@ -49,6 +49,7 @@ BASE_SEQUENCES: dict[str, tuple[Action, ...]] = {
         Action.DRAFT,
         Action.SUBMIT,
     ),
+    "dbbench": (Action.OBSERVE, Action.DRAFT, Action.CALL_TOOL, Action.SUBMIT),
     "simulated": (Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT),
 }
 """What each domain's harness does without a controller; no check in it."""
