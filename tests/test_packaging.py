@@ -90,7 +90,8 @@ def test_the_wheel_knows_its_command_version_and_extras(wheel):
     metadata = archive.read(f"{info}/METADATA").decode()
     assert f"Version: {jerp.__version__}\n" in metadata
     assert "Requires-Python: >=3.11" in metadata
-    for extra in ("cuda12", "tpu", "dev", "notebooks", "parity", "remote", "serve"):
+    extras = ("cuda12", "tpu", "dev", "notebooks", "parity", "parquet")
+    for extra in (*extras, "remote", "serve"):
         assert f"Provides-Extra: {extra}\n" in metadata
 
 

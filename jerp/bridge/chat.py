@@ -11,7 +11,7 @@ import jinja2.sandbox
 from jerp.bridge.executor import Message
 from jerp.errors import ExecutorError
 
-__all__ = ["ChatTemplate", "before_stop", "visible_text"]
+__all__ = ["ChatTemplate", "before_stop", "settled_text", "visible_text"]
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -81,3 +81,16 @@ def before_stop(text: str, stops: Sequence[str]) -> str | None:
     """`text` before the first stop string in it; None if there is none."""
     found = [text.index(stop) for stop in stops if stop and stop in text]
     return text[: min(found)] if found else None
+
+
+def settled_text(text: str, stops: Sequence[str]) -> str:
+    """The part of an unfinished `text` that stays, whatever tokens follow.
+
+    A character may still be completed, and the end may become a stop string.
+    """
+    text = text.rstrip(_REPLACEMENT)
+    before = before_stop(text, stops)
+    if before is not None:
+        return before
+    held = (n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
+    return text[: len(text) - max(held, default=0)]

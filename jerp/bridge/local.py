@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Protocol
 
 import jax
 
 from jerp.bridge.batching import Batcher, BatchShape
-from jerp.bridge.chat import ChatTemplate, before_stop, visible_text
+from jerp.bridge.chat import ChatTemplate, before_stop, settled_text, visible_text
 from jerp.bridge.executor import (
     Completion,
     Request,
@@ -30,9 +30,12 @@ from jerp.errors import ExecutorError
 from jerp.models.decoder import DecoderConfig, cast_products
 from jerp.typing import ArrayTree
 
-__all__ = ["LoadedModel", "LocalExecutor"]
+__all__ = ["LoadedModel", "LocalExecutor", "OnText"]
 
 Numerics = Literal["bfloat16", "float32"]
+
+OnText = Callable[[int, str], None]
+"""Takes the position of a request and its text so far, from the computing thread."""
 
 
 class LoadedModel(Protocol):
@@ -110,23 +113,36 @@ class LocalExecutor:
             f"{model.fingerprint}/{numerics}/{jax.default_backend()}/{shape.name}"
         )
 
-    async def complete(self, requests: Sequence[Request]) -> list[Completion]:
+    async def complete(
+        self, requests: Sequence[Request], *, on_text: OnText | None = None
+    ) -> list[Completion]:
         """Answers all requests, same length and order.
 
         A request that cannot be run has status `error`. A cancelled call stops the
-        computation after the chunk under way.
+        computation after the chunk under way. `on_text` is called after tokens, with
+        text that only grows; what is held back comes with the completion.
         """
         cancelled = threading.Event()
         try:
-            return await asyncio.to_thread(self._complete, requests, cancelled)
+            return await asyncio.to_thread(self._complete, requests, cancelled, on_text)
         except asyncio.CancelledError:
             cancelled.set()
             raise
 
     def _complete(
-        self, requests: Sequence[Request], cancelled: threading.Event
+        self,
+        requests: Sequence[Request],
+        cancelled: threading.Event,
+        on_text: OnText | None,
     ) -> list[Completion]:
         prepared = [self._prepare(request) for request in requests]
+        if on_text is not None:
+            for index, (job, request) in enumerate(
+                zip(prepared, requests, strict=True)
+            ):
+                if isinstance(job, Job):
+                    tell = partial(on_text, index)
+                    job.ends = partial(self._told, job.ends, tell, request.sampling)
         jobs = [job for job in prepared if isinstance(job, Job)]
         with self._lock:
             self._batcher.run(jobs, cancelled=cancelled.is_set)
@@ -165,6 +181,19 @@ class LocalExecutor:
             max_tokens=sampling.max_tokens,
             ends=partial(self._ends, sampling),
         )
+
+    def _told(
+        self,
+        ends: Callable[[Sequence[int]], bool],
+        tell: Callable[[str], None],
+        sampling: Sampling,
+        tokens: Sequence[int],
+    ) -> bool:
+        """`ends`, telling the text of a job that goes on."""
+        is_end = ends(tokens)
+        if not is_end:
+            tell(settled_text(visible_text(self._tokenizer, tokens), sampling.stop))
+        return is_end
 
     def _ends(self, sampling: Sampling, tokens: Sequence[int]) -> bool:
         if tokens[-1] in self._stop_tokens:

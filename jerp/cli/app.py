@@ -31,6 +31,7 @@ from jerp.cli.run import (
     run_commands,
 )
 from jerp.cli.sandbox import SandboxReport
+from jerp.cli.serve import Serve
 from jerp.cli.skills import SkillsDiff, SkillsExport, SkillsShow, SkillsTree
 from jerp.cli.store import StoreVerify
 from jerp.cli.train import TrainHarness
@@ -51,6 +52,7 @@ INTERRUPTED = {
     "passkt": "the folder of results is whole, as it was or new, and the same command "
     "begins anew",
     "conformance": "nothing was written, and the same command begins anew",
+    "serve": "answers under way were not finished",
     "passkt plan": "nothing was written, and the same command begins anew",
 }
 
@@ -152,7 +154,7 @@ def _app(words: Sequence[str]) -> SubcommandApp:
         "models": ("Weights of executors.", {"pull": ModelsPull, "list": ModelsList}),
         "store": ("Recorded responses.", {"verify": StoreVerify}),
     }
-    others = ("conformance", "ope", "passkt", "sandbox", "view")
+    others = ("conformance", "ope", "passkt", "sandbox", "serve", "view")
     _check_word("command", words, ("version", *groups, *others))
     app = _group(version=Version)
     for name, (meaning, commands) in groups.items():
@@ -166,6 +168,7 @@ def _app(words: Sequence[str]) -> SubcommandApp:
     else:
         app.command(name="passkt")(Passkt)
     app.command(name="sandbox")(SandboxReport)
+    app.command(name="serve")(Serve)
     app.command(name="view")(View)
     return app
 

@@ -171,8 +171,8 @@ def test_help_answers_without_importing_jax():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
-    names = "run train trajectories rules skills models store ope passkt sandbox view"
-    for name in (*names.split(), "version"):
+    names = "run train trajectories rules skills models store ope passkt sandbox serve"
+    for name in (*names.split(), "version", "view"):
         assert f" {name} " in done.stdout
 
 
