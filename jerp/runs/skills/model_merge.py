@@ -140,7 +140,7 @@ class ModelMerger:
             return self._fallback(skills)
 
     def _read(self, answer: Completion) -> Skill:
-        name = self._executor.fingerprint[:60]
+        name = self._executor.fingerprint[:23]
         if answer.status in FAILED:
             raise ExecutorError(
                 f"merge by {name}: expected an answer, got {answer.status}: "
