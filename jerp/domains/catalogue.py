@@ -9,7 +9,7 @@ from jerp.errors import ConfigError, UnknownNameError
 
 __all__ = ["BENCHMARKS", "make_benchmark"]
 
-BENCHMARKS = ("bfcl", "dbbench", "humaneval", "minigrid")
+BENCHMARKS = ("bfcl", "dbbench", "humaneval", "minigrid", "textworld-express")
 
 
 def make_benchmark(name: str, data: Path | None = None) -> Benchmark:
@@ -42,10 +42,19 @@ def make_benchmark(name: str, data: Path | None = None) -> Benchmark:
         case "minigrid":
             from jerp.domains.minigrid import MiniGrid
 
-            if data is not None:
-                raise ConfigError(
-                    f"data: minigrid makes its worlds itself, got {data}; leave it out"
-                )
+            _refuse(data, name)
             return MiniGrid()
+        case "textworld-express":
+            from jerp.domains.textworld_express import TextWorldExpress
+
+            _refuse(data, name)
+            return TextWorldExpress()
         case _:
             raise UnknownNameError("benchmark", name, BENCHMARKS)
+
+
+def _refuse(data: Path | None, name: str) -> None:
+    if data is not None:
+        raise ConfigError(
+            f"data: {name} makes its worlds itself, got {data}; leave it out"
+        )

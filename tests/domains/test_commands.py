@@ -1,0 +1,76 @@
+"""Commands in words: what is none never reaches a world; worlds are shared in turn."""
+
+from contextlib import closing
+
+import pytest
+
+from jerp.domains.benchmark import Call, Say
+from jerp.domains.commands import CommandSession, IdleWorlds, Outcome, command
+
+
+def session(given, released=None):
+    def act(line):
+        given.append(line)
+        done = line == "win"
+        return Outcome(f"You {line}.", len(given) / 10, done, done, line != "fly")
+
+    released = [] if released is None else released
+    return CommandSession("Win.", act, lambda: released.append(True))
+
+
+def test_an_episode_by_hand():
+    given, released = [], []
+    with closing(session(given, released)) as played:
+        assert played.opening == "Win." and played.tools[0].name == "act"
+        assert played.score().score == 0 and not played.score().success
+        assert played.move(command("  open \n the door")).text == "You open the door."
+        unknown = played.move(command("fly"))
+        assert unknown.error and unknown.text == "You fly."
+        assert played.score().score == 0.2
+        won = played.move(command("win"))
+        assert won.ended and not won.error and played.score().success
+        assert played.move(command("go")).error
+        played.close()
+    assert given == ["open the door", "fly", "win"] and released == [True]
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        Say("open"),
+        Call("do", {"command": "open"}),
+        Call("act"),
+        Call("act", {"command": 1}),
+        Call("act", {"command": "open", "more": 1}),
+        command(" \n"),
+        command("\x00"),
+        command("a" * 1001),
+    ],
+)
+def test_what_is_no_command_does_not_reach_the_world(move):
+    given = []
+    assert session(given).move(move).error and given == []
+
+
+class World:
+    def __init__(self, made):
+        self.closed = 0
+        made.append(self)
+
+    def close(self):
+        self.closed += 1
+
+
+def test_worlds_are_used_again_and_ended():
+    made = []
+    idle = IdleWorlds(lambda: World(made), World.close)
+    first, second = idle.take(), idle.take()
+    assert first is not second
+    idle.give(first)
+    assert idle.take() is first and len(made) == 2
+    idle.give(second)
+    idle.close()
+    idle.close()
+    assert (first.closed, second.closed) == (0, 1)
+    idle.give(first)
+    assert first.closed == 1
