@@ -11,12 +11,16 @@ import asyncio
 import email.utils
 import hashlib
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FAULTS", "MODEL", "FaultServer", "expected_text", "planned"]
+import tyro
+
+__all__ = ["FAULTS", "MODEL", "FaultServer", "Served", "expected_text", "planned"]
 
 MODEL = "stand-in"
 
@@ -242,3 +246,38 @@ class _Connection(asyncio.Protocol):
             self.transport.write(body[:1])
             loop = asyncio.get_running_loop()
             loop.call_later(_TRICKLE, self.trickle, body[1:])
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server of its own process, until standard input ends; then it says what it did.
+
+    Attributes:
+      rate: of attempts that meet a fault.
+      latency: seconds before each answer.
+      faults: which.
+    """
+
+    rate: float = 0.0
+    latency: float = 0.0
+    faults: tuple[str, ...] = FAULTS
+
+
+async def serve(config: Served) -> None:
+    """Prints the address, waits, and prints the counts as JSON."""
+    plan = planned(config.rate, config.faults)
+    async with FaultServer(plan, config.latency) as server:
+        print(server.url, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+        counts = {
+            "attempts": sum(server.attempts.values()),
+            "answered": len(server.answered),
+            "answered_again": sum(n - 1 for n in server.answered.values()),
+            "met": dict(server.met),
+            "most_in_flight": server.most_in_flight,
+        }
+        print(json.dumps(counts), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(tyro.cli(Served)))

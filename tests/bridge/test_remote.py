@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections import Counter
 from contextlib import asynccontextmanager
 
@@ -25,7 +26,7 @@ from jerp.bridge.request_records import request_seed
 from jerp.bridge.retry import RetryPolicy, Timing
 from jerp.bridge.store import ResponseStore
 from jerp.bridge.stored import StoredExecutor
-from jerp.errors import ConfigError, ExecutorError
+from jerp.errors import ConfigError, ExecutorError, MissingExtraError
 
 KEY = "sk-do-not-show-me-42"
 PRICE = Price(1e6, 1e6)  # a dollar a token
@@ -410,3 +411,9 @@ def test_a_key_that_no_header_carries_is_refused_unseen(monkeypatch):
     with pytest.raises(ConfigError, match="OPENAI_API_KEY: expected") as caught:
         executor("http://h/v1")
     assert "two words" not in str(caught.value)
+
+
+def test_without_the_client_library_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'jerp\[remote\]'"):
+        executor("http://h/v1")

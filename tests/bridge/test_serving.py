@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import sys
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -16,6 +17,7 @@ from jerp.bridge.executor import Message, Request, Sampling
 from jerp.bridge.remote import RemoteExecutor
 from jerp.bridge.remote_settings import RemoteSettings
 from jerp.bridge.serving import chat_app
+from jerp.errors import MissingExtraError
 from tests.bridge.test_local import ask, complete, executor
 from tests.bridge.tiny_model import tiny_model
 
@@ -249,3 +251,9 @@ def test_a_server_that_breaks_says_so_and_serves_on(monkeypatch):
     assert (first.status_code, second.status_code) == (500, 200)
     assert first.json()["error"]["type"] == "server_error"
     assert "device" not in first.text
+
+
+def test_without_the_library_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'jerp\[serve\]'"):
+        app()
