@@ -21,8 +21,7 @@ import time
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 import sandbox_code
-import sandbox_protections as protections
-import sandbox_syscalls
+from sandbox_entry import enter, held, protect
 
 PRELOADED = """bisect collections copy dataclasses datetime decimal enum fractions
 functools heapq itertools math operator random re statistics string typing"""
@@ -53,91 +52,6 @@ def read_exactly(size: int) -> bytes:
 def receive() -> dict:
     """Reads one frame from the parent."""
     return json.loads(read_exactly(int.from_bytes(read_exactly(4), "big")))
-
-
-def enter(settings: dict) -> dict[str, str]:
-    """Puts this process where it can do no harm; says how, by protection.
-
-    With namespaces it returns in a fork, the first process of the new process-id
-    namespace: when that one ends, the kernel ends all others in it.
-    """
-    how = {"memory": f"{settings['memory_mib']} MiB of address space"}
-    if settings["isolation"] == "limits":
-        return how
-    if sys.platform != "linux":
-        raise OSError("this isolation needs Linux")
-    filtered = "system-call filter"
-    how |= {"network": filtered, "processes": filtered, "signals": filtered}
-    if settings["isolation"] == "filter":
-        os.chdir("/")
-        protections.restrict_reading()
-        how["writes"] = f"{filtered}: every file is read-only"
-        return how | {"reads": "Landlock: library folders alone"}
-    protections.enter_namespaces()
-    if inner := os.fork():
-        os.close(REQUESTS)
-        os.close(ANSWERS)
-        os.waitpid(inner, 0)
-        os._exit(0)
-    protections.die_with_parent()
-    protections.hide_files(settings["folder"])
-    how["network"] = "network namespace without interfaces, system-call filter"
-    how["signals"] = "process-id namespace, system-call filter"
-    how["writes"] = f"mount namespace, {filtered}: every file is read-only"
-    if may_write(settings):
-        how["writes"] = f"mount namespace: one folder of {settings['files_mib']} MiB"
-    return how | {"reads": "mount namespace: library folders alone"}
-
-
-def may_write(settings: dict) -> bool:
-    """Whether a run gets a folder of its own; SQL needs none, and has no file to open."""
-    return settings["isolation"] == "namespaces" and settings["runs"] == "python"
-
-
-def protect(settings: dict) -> None:
-    """What a fork takes upon itself before it runs untrusted code."""
-    isolation = settings["isolation"]
-    if may_write(settings):
-        protections.mount_fresh_folder(settings["files_mib"])
-    if isolation == "limits":
-        os.setpgid(0, 0)
-        os.mkdir(f"{settings['folder']}/run")
-        os.chdir(f"{settings['folder']}/run")
-    else:
-        protections.drop_privileges()
-        protections.die_with_parent()
-    names = ("cpu_seconds", "memory_mib", "files_mib", "open_files")
-    protections.limit_resources(**{name: settings[name] for name in names})
-    if isolation != "limits":
-        writable = may_write(settings)
-        sandbox_syscalls.install_filter(protections.LIBC, writable=writable)
-
-
-def fork_once() -> None:
-    """Forks, as untrusted code might."""
-    if os.fork() == 0:
-        os._exit(0)
-    os.wait()
-
-
-def held(settings: dict) -> list[str]:
-    """Protections that hold, each tried by what it is to prevent."""
-    outside = settings["outside"]
-    attempts = {
-        "memory": lambda: bytearray(settings["memory_mib"] << 20),
-        "processes": fork_once,
-        "network": protections.open_socket,
-        "signals": lambda: os.kill(settings["parent"], 0),
-        "writes": lambda: os.open(outside, os.O_WRONLY),
-        "reads": lambda: os.open(outside, os.O_RDONLY),
-    }
-    names = []
-    for name, attempt in attempts.items():
-        try:
-            attempt()
-        except (OSError, MemoryError):
-            names.append(name)
-    return names
 
 
 def probe(settings: dict) -> list[str]:
@@ -305,7 +219,7 @@ def main() -> None:
         __import__("sandbox_statement")
     sys.path.pop()
     try:
-        how = enter(settings)
+        how = enter(settings, pipes=(REQUESTS, ANSWERS))
         names = probe(settings)
     except OSError as error:
         send({"failed": str(error)})

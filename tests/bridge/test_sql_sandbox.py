@@ -151,7 +151,7 @@ def test_tables_change_in_every_ordinary_way(sandbox, database):
         assert result.status == "ok", (statement, result.text)
         database = result.database
     assert sandbox.run(database, "SELECT * FROM w").rows == (("a", 1), ("b", 2))
-    described = sandbox.run(database, "PRAGMA table_info(u)", read_only=True).rows
+    described = sandbox.run(database, "PRAGMA Table_Info(u)", read_only=True).rows
     assert [row[1] for row in described] == ["c", "d"]
 
 
