@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from experiments.command import command_of
-from experiments.harness_control.domains import DOMAINS
+from experiments.harness_control.domains import BENCHMARKS, DOMAINS
 from jerp.errors import ConfigError, UnknownNameError
 from jerp.runs.harness.collection import HarnessSizes
 from jerp.runs.seeds import check_seed
@@ -40,7 +40,7 @@ class HarnessConfig:
     """Compares harness controllers around a frozen model: collects, trains, reports.
 
     Attributes:
-      domain: controlled domains to run.
+      domain: controlled domains to run, or `dbbench`, whose files `data` names.
       executor: `recorded` replays SmolLM2's recorded responses, without weights or
         network; `smollm2` runs the model and records as it goes.
       seeds: training seeds of each learned controller.
@@ -50,6 +50,7 @@ class HarnessConfig:
         responses, a minute or two with the live executor, whose model is compiled.
       full: the paper's sizes; needs the live executor, resumes over many sittings.
       seed: of behaviour, training and bootstrap; in [0, 2^32).
+      data: folder of DB-Bench's files; None takes what JERP_DBBENCH names.
     """
 
     domain: tuple[str, ...] = DOMAINS
@@ -59,14 +60,25 @@ class HarnessConfig:
     smoke: bool = False
     full: bool = False
     seed: int = 0
+    data: Path | None = None
 
     def __post_init__(self):
+        known = (*DOMAINS, *BENCHMARKS)
         for name in self.domain:
-            if name not in DOMAINS:
-                raise UnknownNameError("domain", name, DOMAINS)
+            if name not in known:
+                raise UnknownNameError("domain", name, known)
         if not self.domain or len(set(self.domain)) < len(self.domain):
             raise ConfigError(
-                f"domain: expected distinct names of {DOMAINS}, got {self.domain}"
+                f"domain: expected distinct names of {known}, got {self.domain}"
+            )
+        live = [name for name in self.domain if name in BENCHMARKS]
+        if live and self.executor == "recorded":
+            raise ConfigError(
+                f"domain: nothing of {live[0]} is recorded; add --executor smollm2"
+            )
+        if self.data is not None and not live:
+            raise ConfigError(
+                f"data: expected with --domain {BENCHMARKS[0]} alone, got {self.data}"
             )
         if self.seeds < 1:
             raise ConfigError(f"seeds: expected at least 1, got {self.seeds}")
@@ -99,5 +111,5 @@ class HarnessConfig:
     @property
     def command(self) -> str:
         """The command that makes this run."""
-        names = ("domain", "executor", "seeds", "seed", "smoke", "full", "out")
+        names = ("domain", "executor", "seeds", "seed", "smoke", "full", "data", "out")
         return command_of("jerp run harness", self, names)

@@ -1,16 +1,27 @@
-"""The controlled domains by name; each is imported where it is made."""
+"""The controlled domains and the benchmarks by name; each is imported where made."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jerp.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jerp.bridge.store import ResponseStore
     from jerp.domains.base import ControlledDomain
+    from jerp.records import Task
 
-__all__ = ["DOMAINS", "NUM_TASKS", "make_domain"]
+__all__ = [
+    "BENCHMARKS",
+    "DOMAINS",
+    "NUM_TASKS",
+    "data_versions",
+    "make_domain",
+    "make_tasks",
+]
 
 DOMAINS = (
     "knowledge-work",
@@ -20,15 +31,26 @@ DOMAINS = (
     "long-memory",
     "planning",
 )
+BENCHMARKS = ("dbbench",)
+"""Played by the same seven actions; nothing of them is recorded."""
 NUM_TASKS = 300
 """Tasks that a generator makes of one seed; sizes take a stratified part."""
 
 
-def make_domain(name: str, store: ResponseStore) -> ControlledDomain:
+def make_domain(
+    name: str, store: ResponseStore, data: Path | None = None
+) -> ControlledDomain:
     """The domain called `name`; verdicts of run code are kept in `store`.
+
+    Args:
+      name: in `DOMAINS` or `BENCHMARKS`.
+      store: of the run.
+      data: folder of a benchmark's files; None takes what its variable names.
 
     Raises:
       UnknownNameError: there is none of that name.
+      ConfigError: a benchmark's files are needed, and no folder is named.
+      StorageError: they cannot be read.
     """
     match name:
         case "coding":
@@ -56,5 +78,30 @@ def make_domain(name: str, store: ResponseStore) -> ControlledDomain:
             from jerp.domains.controlled.planning import PlanningDomain
 
             return PlanningDomain()
+        case "dbbench":
+            from jerp.domains.dbbench import DbBench, DbBenchDomain
+
+            return DbBenchDomain(DbBench(data))
         case _:
-            raise UnknownNameError("domain", name, DOMAINS)
+            raise UnknownNameError("domain", name, (*DOMAINS, *BENCHMARKS))
+
+
+def make_tasks(domain: ControlledDomain, seed: int) -> tuple[Task, ...]:
+    """A domain's tasks: `NUM_TASKS`, or all that a benchmark has."""
+    from jerp.domains.dbbench import DbBenchDomain
+
+    fixed = isinstance(domain, DbBenchDomain)
+    return domain.generate(seed, domain.num_tasks if fixed else NUM_TASKS)
+
+
+def data_versions(names: Sequence[str], data: Path | None) -> dict[str, str]:
+    """Which files the benchmarks among these domains have, for a run's manifest.
+
+    Raises:
+      ConfigError, StorageError: see `make_domain`.
+    """
+    if "dbbench" not in names:
+        return {}
+    from jerp.domains.dbbench import DbBench
+
+    return {"dbbench": DbBench(data).version}

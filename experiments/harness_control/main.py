@@ -16,7 +16,11 @@ from rich.progress import Progress
 
 import jerp
 from experiments.harness_control.config import HarnessConfig
-from experiments.harness_control.domains import NUM_TASKS, make_domain
+from experiments.harness_control.domains import (
+    data_versions,
+    make_domain,
+    make_tasks,
+)
 from experiments.harness_control.executors import (
     OpenExecutor,
     open_executor,
@@ -69,8 +73,10 @@ def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, A
 
 def _identity(config: HarnessConfig) -> dict[str, Any]:
     """The settings that must agree for a run to be resumed."""
+    versions = data_versions(config.domain, config.data)
     return {
         "experiment": "harness_control",
+        **({"data": versions} if versions else {}),
         "domain": list(config.domain),
         "executor": config.executor,
         "seeds": config.seeds,
@@ -83,11 +89,11 @@ def _identity(config: HarnessConfig) -> dict[str, Any]:
 def _one(
     name: str, config: HarnessConfig, executor: OpenExecutor, progress: Progress
 ) -> dict[str, Any]:
-    domain = make_domain(name, executor.store)
+    domain = make_domain(name, executor.store, config.data)
     if config.executor != "recorded":
         for protection, how in domain.preflight().items():
             progress.console.print(f"{name}: sandbox protects {protection}: {how}")
-    tasks = domain.generate(config.generator_seed, NUM_TASKS)
+    tasks = make_tasks(domain, config.generator_seed)
     run = DomainRun(
         domain=domain,
         session=Session(domain, executor.executor),

@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -177,6 +178,8 @@ def test_unknown_domain_is_answered_with_the_nearest():
         ({"smoke": True, "full": True}, "smoke"),
         ({"full": True}, "smollm2"),
         ({"domain": ("coding", "coding")}, "distinct"),
+        ({"domain": ("dbbench",)}, "nothing of dbbench is recorded"),
+        ({"data": Path("x")}, "data: expected with --domain dbbench alone, got x"),
     ],
 )
 def test_bad_settings_name_themselves(settings, word):

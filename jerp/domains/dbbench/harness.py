@@ -5,7 +5,7 @@ question alone; retrieve shows rows, the first ones and then those that share mo
 with the question; call-tool runs the draft in the sandbox, on a database that is then
 as before; check compiles it; submit runs it once more and judges by the published hash
 or label. To a question the statement's rows are the answers, where the benchmark lets
-its agent word them: a label that no statement gives, such as `higher`, is out of reach.
+its agent word them: an answer that no row holds has to be selected as a literal.
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ class DbBenchDomain(ControlledDomain):
     def __init__(self, benchmark: DbBench, split: str = "standard"):
         self._benchmark, self._split = benchmark, split
 
+    @property
+    def num_tasks(self) -> int:
+        """Tasks of the split whose reference is not broken."""
+        return len(self._usable())
+
     def preflight(self) -> Mapping[str, str]:
         """The sandbox's protections, or its refusal before anything is run."""
         return self._benchmark.sandbox.protections
@@ -69,8 +74,7 @@ class DbBenchDomain(ControlledDomain):
         Raises:
           ConfigError: the split has not so many.
         """
-        broken = self._benchmark.broken
-        tasks = [t for t in self._benchmark.tasks(self._split) if t.key not in broken]
+        tasks = self._usable()
         if not 1 <= num_tasks <= len(tasks):
             raise ConfigError(
                 f"num_tasks: expected 1 to {len(tasks)}, which dbbench/{self._split} "
@@ -188,6 +192,10 @@ class DbBenchDomain(ControlledDomain):
         digest = _digest(workspace.draft or "")
         step = ProcessStep("submit", arguments=digest, code_hash=digest)
         return workspace, step, "submitted"
+
+    def _usable(self) -> list[Task]:
+        broken = self._benchmark.broken
+        return [t for t in self._benchmark.tasks(self._split) if t.key not in broken]
 
     def _run(self, task: Task, statement: str) -> SqlResult:
         benchmark = self._benchmark

@@ -148,22 +148,18 @@ def test_a_check_compiles_the_draft_and_looks_for_the_table(
 def test_a_submit_is_judged_officially(domain, benchmark, number, draft, won):
     workspace = run(domain, benchmark, f"draft:{draft}", "submit", number=number)
     assert workspace.terminated and workspace.verdict.success == won
-    assert (workspace.verdict.score == 1) == won
-    if not won:
-        assert workspace.verdict.score == 0
+    assert workspace.verdict.score == won
 
 
 def test_no_rows_answer_that_there_are_none(benchmark, domain, tmp_path):
     records = [{**RECORDS[QUESTION], "label": ["none"]}]
     other = DbBench(write_files(tmp_path, dev=records), sandbox=benchmark.sandbox)
-    verdict = run(
-        DbBenchDomain(other, "dev"), other, f"draft:{EMPTY}", "submit"
-    ).verdict
-    assert verdict.success
+    ended = run(DbBenchDomain(other, "dev"), other, f"draft:{EMPTY}", "submit")
+    assert ended.verdict is not None and ended.verdict.success
 
 
 def test_tasks_come_in_turns_of_difficulty_by_the_seed(domain):
-    tasks = domain.generate(0, 5)
+    tasks = domain.generate(0, domain.num_tasks)
     assert [task.difficulty for task in tasks] == [0, 1, 2, 2, 2]
     assert domain.generate(0, 3) == tasks[:3] and domain.generate(0, 5) == tasks
     orders = {tuple(t.key for t in domain.generate(seed, 5)) for seed in range(8)}
