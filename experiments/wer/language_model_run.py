@@ -6,7 +6,6 @@ See `experiments.jobs.language_model_run`; `language_model` says what the parts 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,7 @@ from experiments.wer.language_model_report import (
     sentences,
     table,
 )
-from jerp.skills.document import parse_skill
-from jerp.storage.skill_document import SkillDocument
-from jerp.storage.skill_files import skill_path, write_skill
+from experiments.wer.skill_to_hand_on import hand_on
 
 __all__ = ["run_language_model", "stages"]
 
@@ -46,23 +43,11 @@ def run_language_model(config: Any, console: Console) -> dict[str, Any]:
     row = results["rows"][results["best"]]
     if row["skill"] is None:
         return results
-    effect = row["effect"]
-    known = effect["low"] is not None
-    path = skill_path(config.folder, DOMAIN)
-    path.parent.mkdir(exist_ok=True)
-    write_skill(
-        path,
-        SkillDocument(
-            parse_skill(row["skill"]),
-            DOMAIN,
-            effect=effect["point"],
-            interval=(effect["low"], effect["high"]) if known else None,
-            tasks=results["tasks"],
-            against="no skill",
-            split="test",
-            model=config.policy,
-            run=f"{replace(config, out=None).command}, {LABELS[results['best']]}",
-        ),
+    hand_on(
+        *(config, DOMAIN, row["skill"], row["effect"]),
+        tasks=results["tasks"],
+        model=Path(config.policy).stem,
+        method=LABELS[results["best"]],
     )
     return results
 

@@ -8,7 +8,6 @@ with parameters, metrics, checkpoints, and all drafts and runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -34,15 +33,13 @@ from experiments.wer.report import (
     standing_lines,
     terminal_table,
 )
+from experiments.wer.skill_to_hand_on import hand_on
 from experiments.wer.standing import base_standing
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
-from jerp.skills.document import parse_skill
 from jerp.storage.atomic import write_bytes
 from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
-from jerp.storage.skill_document import SkillDocument
-from jerp.storage.skill_files import skill_path, write_skill
 from jerp.storage.skill_tree import read_tree
 
 __all__ = ["run"]
@@ -119,19 +116,10 @@ def _write(results: dict[str, Any], config: WerConfig, console: Console) -> None
 
 def _write_skills(results: dict[str, Any], config: WerConfig) -> None:
     """The best skill of each domain, as a file to hand on."""
-    (config.folder / "skills").mkdir(exist_ok=True)
     for domain, found in results["chosen"].items():
-        effect = found["effect"]
-        known = effect["low"] is not None
-        skill = SkillDocument(
-            parse_skill(found["skill"]),
-            domain,
-            effect=effect["point"],
-            interval=(effect["low"], effect["high"]) if known else None,
+        hand_on(
+            *(config, domain, found["skill"], found["effect"]),
             tasks=found["tasks"],
-            against="no skill",
-            split="test",
             model=f"decoder cloned for seed {found['seed']}",
-            run=f"{replace(config, out=None).command}, {LABELS[found['method']]}",
+            method=LABELS[found["method"]],
         )
-        write_skill(skill_path(config.folder, domain), skill)

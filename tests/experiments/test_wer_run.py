@@ -22,6 +22,7 @@ from experiments.wer.jobs import Work, jobs_of, run_jobs
 from experiments.wer.methods import ACCEPTANCE, TESTED, WER, inferences
 from experiments.wer.places import Place
 from experiments.wer.skill_lines import lines_of, skill_of
+from experiments.wer.skill_to_hand_on import hand_on
 from experiments.wer.standing import base_standing
 from experiments.wer.training import phase_file
 from jerp.errors import ConfigError, UnknownNameError
@@ -279,6 +280,24 @@ def _check_pages(config, numbers):
     )
     assert lines_of(PLACE, document.skill) == RIGHT[:1]
     assert find_tree(config.folder).tasks == ("of wer",)
+
+
+def test_no_path_goes_with_a_skill_that_is_handed_on(tmp_path):
+    model = tmp_path / "secret-place" / "my-model"
+    model.mkdir(parents=True)
+    config = WerConfig(policy=str(model), out=tmp_path / "run")
+    effect = {"point": 0.1, "low": None, "high": None}
+    hand_on(
+        *(config, "travel", render_skill(skill(*RIGHT)), effect),
+        tasks=3,
+        model="my-model",
+        method="WER",
+    )
+    document = find_skills(config.folder)["travel"]
+    assert document.run == "jerp run wer --policy my-model, WER"
+    assert document.interval is None and document.model == "my-model"
+    written = (config.folder / "skills" / "travel.md").read_text()
+    assert "secret-place" not in written and str(tmp_path) not in written
 
 
 def test_what_tests_may_take_is_said_before():
