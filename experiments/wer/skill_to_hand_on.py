@@ -52,5 +52,5 @@ def hand_on(
         run=f"{command}, {method}",
     )
     path = skill_path(config.folder, domain)
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_skill(path, document)
