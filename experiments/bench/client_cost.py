@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
 from typing import Any
@@ -39,9 +39,7 @@ __all__ = [
     "throughput",
 ]
 
-RETRY = RetryPolicy(
-    max_attempts=15, base_seconds=0.01, cap_seconds=0.2, attempt_seconds=1.0
-)
+RETRY = RetryPolicy(max_attempts=15, base_seconds=0.01, cap_seconds=0.2)
 IN_FLIGHT = 32
 LATENCY = 0.2
 
@@ -75,10 +73,14 @@ def _words(key: str, value: Any) -> list[Any]:
     return [f"--{key}", *values]
 
 
-def executor(url: str, *, start: int = 8, cap: int = 64) -> RemoteExecutor:
+def executor(
+    url: str, *, start: int = 8, cap: int = 64, attempt_seconds: float = 1.0
+) -> RemoteExecutor:
     """With short waits, because the server's troubles are short."""
-    bounds = Concurrency(start=start, cap=cap)
-    settings = RemoteSettings(retry=RETRY, concurrency=bounds)
+    settings = RemoteSettings(
+        retry=replace(RETRY, attempt_seconds=attempt_seconds),
+        concurrency=Concurrency(start=start, cap=cap),
+    )
     return RemoteExecutor(url.strip(), MODEL, settings=settings)
 
 
@@ -125,7 +127,7 @@ class Times:
 
 async def _blocks(url: str, *, rounds: int, count: int) -> dict[str, Times]:
     """Alternating blocks of `count` requests, 32 under way, by each way."""
-    remote = executor(url, start=IN_FLIGHT, cap=IN_FLIGHT)
+    remote = executor(url, start=IN_FLIGHT, cap=IN_FLIGHT, attempt_seconds=60)
     client = openai.AsyncOpenAI(api_key="none", base_url=url.strip(), max_retries=0)
     ways: dict[str, Callable[[list[Request]], Awaitable[Any]]] = {
         "executor": remote.complete,

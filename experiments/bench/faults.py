@@ -78,7 +78,7 @@ def without_seconds(completions: Sequence[Completion]) -> list[Completion]:
 async def exactness(config: Faults) -> list[Row]:
     """A run among faults against one without."""
     asked, store = requests(0, config.requests), ResponseStore(None)
-    async with endpoint(rate=0.0) as (url, _), executor(url) as remote:
+    async with endpoint() as (url, _), executor(url, attempt_seconds=60) as remote:
         calm = without_seconds(await remote.complete(asked))
     began = time.perf_counter()
     async with endpoint(rate=config.rate) as (url, did), executor(url) as remote:
@@ -99,6 +99,7 @@ async def exactness(config: Faults) -> list[Row]:
         ("faults met", f"{sum(did['met'].values()):,}", ""),
         ("kinds met", f"{len(did['met'])}", f"{len(FAULTS)}"),
         ("lost", f"{lost}", "0"),
+        ("lost by the calm run", f"{sum(c.status != 'ok' for c in calm)}", "0"),
         ("answers of another request", f"{wrong}", "0"),
         ("differ from the calm run", f"{differ}", "0"),
         ("requests counted", f"{usage.requests:,}", f"{config.requests:,}"),

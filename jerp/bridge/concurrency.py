@@ -3,6 +3,9 @@
     success:  n <- n + 1 until the first overload, then n + 1/n;  never above the cap
     overload: n <- max(1, n / 2), once for all that began before it
 
+An answer that does not come in time is an overload too: the endpoint, or this machine,
+may have too much to do.
+
 Reference: Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for
 Congestion Avoidance in Computer Networks", 1989.
 """

@@ -135,7 +135,10 @@ def classify(error: Exception, wall: Callable[[], float]) -> Failure:
     import openai
 
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        return Failure("timeout", "no whole answer in time", may_be_billed=True)
+        # What is late for being one of too many is late again, among as many.
+        return Failure(
+            "timeout", "no whole answer in time", is_overload=True, may_be_billed=True
+        )
     if isinstance(error, openai.APIStatusError):
         after = retry_after(error.response.headers, wall())
         return _by_status(error.status_code, error.body, after)

@@ -65,6 +65,7 @@ def test_the_code_of_an_error_decides_where_the_status_does_not():
 def test_an_attempt_that_reached_the_server_may_be_billed():
     timeout = classify(openai.APITimeoutError(REQUEST), lambda: NOW)
     assert (timeout.kind, timeout.may_be_billed) == ("timeout", True)
+    assert timeout.is_overload
     for cause, billed in ((httpx2.ReadError("r"), True), (httpx2.ConnectError("c"), 0)):
         error = openai.APIConnectionError(request=REQUEST)
         error.__cause__ = cause
