@@ -9,7 +9,10 @@ from jerp.errors import ConfigError, UnknownNameError
 
 __all__ = ["BENCHMARKS", "make_benchmark"]
 
-BENCHMARKS = ("bfcl", "dbbench", "humaneval", "minigrid", "textworld-express")
+BENCHMARKS = (
+    *("bfcl", "dbbench", "humaneval"),
+    *("minigrid", "textworld-express"),
+)
 
 
 def make_benchmark(name: str, data: Path | None = None) -> Benchmark:

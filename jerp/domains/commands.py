@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -11,7 +11,14 @@ from typing import Any, Generic, TypeVar
 from jerp.domains.benchmark import Call, Move, Reply, ToolSpec
 from jerp.records import Criterion, Verdict
 
-__all__ = ["CommandSession", "IdleWorlds", "Outcome", "command", "end_java"]
+__all__ = [
+    "CommandSession",
+    "IdleWorlds",
+    "Outcome",
+    "command",
+    "end_java",
+    "until_over",
+]
 
 ACT = ToolSpec(
     "act",
@@ -46,6 +53,19 @@ class Outcome:
 def command(text: str) -> Call:
     """The move that gives a command."""
     return Call(ACT.name, {"command": text})
+
+
+def until_over(path: Sequence[str], act: Callable[[str], bool]) -> list[str]:
+    """The part of a reference that is needed: some go on after the task is done.
+
+    Args:
+      path: commands.
+      act: carries one out in a world at its start, and says whether that is over.
+    """
+    for number, line in enumerate(path, 1):
+        if act(line):
+            return list(path[:number])
+    return list(path)
 
 
 class CommandSession:

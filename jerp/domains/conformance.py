@@ -127,7 +127,7 @@ def check_benchmark(
         raise ConfigError(f"limit: expected at least 1, got {limit}")
     sound = sound_tasks(benchmark, split)
     tasks = benchmark.tasks(split)
-    chosen = to_check(sound)[:limit]
+    chosen = to_check(sound, limit)
     faults: list[Fault] = []
     marks: dict[str, list[bool]] = {name: [] for name in ("oracle", *_SPOIL)}
     moves, seconds = 0, 0.0
@@ -174,14 +174,19 @@ def sound_tasks(benchmark: Benchmark, split: str) -> list[Task]:
     return [task for task in tasks if task.key not in benchmark.broken]
 
 
-def to_check(tasks: Sequence[Task]) -> list[Task]:
+def to_check(tasks: Sequence[Task], limit: int | None = None) -> list[Task]:
     """All of fewer than 1,000; else as many of each kind, in all at least 100.
 
     Args:
       tasks: of a split.
+      limit: at most so many of these, evenly over all.
     """
-    if len(tasks) < ALL:
-        return list(tasks)
+    chosen = list(tasks) if len(tasks) < ALL else _of_each_kind(tasks)
+    number = len(chosen) if limit is None else min(limit, len(chosen))
+    return [chosen[len(chosen) * i // number] for i in range(number)]
+
+
+def _of_each_kind(tasks: Sequence[Task]) -> list[Task]:
     kinds: dict[Any, list[Task]] = {}
     for task in tasks:
         kinds.setdefault(task.payload.get("kind"), []).append(task)

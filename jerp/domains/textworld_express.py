@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import importlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from typing import Any
 
 from jerp.domains.benchmark import Move
-from jerp.domains.commands import CommandSession, IdleWorlds, Outcome, command, end_java
+from jerp.domains.commands import (
+    CommandSession,
+    IdleWorlds,
+    Outcome,
+    command,
+    end_java,
+    until_over,
+)
 from jerp.errors import ConfigError, MissingExtraError, UnknownNameError
 from jerp.records import Task
 
@@ -108,17 +115,19 @@ class TextWorldExpress:
         return CommandSession(opening, act, lambda: self._worlds.give(world))
 
     def oracle(self, task: Task) -> tuple[Move, ...]:
-        """The package's gold path."""
+        """The package's gold path, as far as it is needed."""
         with self._borrowed() as world:
             _reset(world, task, gold=True)
-            return tuple(command(text) for text in world.getGoldActionSequence())
+            path = world.getGoldActionSequence()
+            needed = until_over(path, lambda line: world.step(line)[2])
+        return tuple(command(line) for line in needed)
 
     def close(self) -> None:
         """Ends the processes of Java."""
         self._worlds.close()
 
     @contextmanager
-    def _borrowed(self):
+    def _borrowed(self) -> Iterator[Any]:
         world = self._worlds.take()
         try:
             yield world

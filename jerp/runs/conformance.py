@@ -97,7 +97,7 @@ def _check(
 ) -> list[Conformance]:
     found = []
     for part in benchmark.splits if split is None else (split,):
-        total = len(to_check(sound_tasks(benchmark, part))[:limit])
+        total = len(to_check(sound_tasks(benchmark, part), limit))
         count = watch(f"{benchmark.name} {part}", total)
         found.append(check_benchmark(benchmark, part, limit=limit, on_progress=count))
     return found

@@ -5,7 +5,13 @@ from contextlib import closing
 import pytest
 
 from jerp.domains.benchmark import Call, Say
-from jerp.domains.commands import CommandSession, IdleWorlds, Outcome, command
+from jerp.domains.commands import (
+    CommandSession,
+    IdleWorlds,
+    Outcome,
+    command,
+    until_over,
+)
 
 
 def session(given, released=None):
@@ -50,6 +56,18 @@ def test_an_episode_by_hand():
 def test_what_is_no_command_does_not_reach_the_world(move):
     given = []
     assert session(given).move(move).error and given == []
+
+
+def test_a_reference_is_cut_where_it_is_done():
+    given = []
+
+    def act(line):
+        given.append(line)
+        return line == "win"
+
+    assert until_over(["go", "win", "look"], act) == ["go", "win"] == given
+    assert until_over(["go", "look"], act) == ["go", "look"]
+    assert until_over([], act) == []
 
 
 class World:

@@ -64,6 +64,9 @@ def test_of_many_tasks_as_many_of_each_kind_are_checked():
     common = [replace(t, payload={**t.payload, "kind": "common"}) for t in common]
     found = to_check([*rare, *common])
     assert len(found) == 100 and found[:3] == rare
+    few = to_check(Counting(12).tasks("all"), 3)
+    assert [task.payload["to"] for task in few] == [1, 5, 9]
+    assert to_check([], 3) == [] and len(to_check(few, 5)) == 3
     assert len(to_check(Counting(1500, kinds=400).tasks("all"))) == 400
 
 
