@@ -153,7 +153,9 @@ def test_waits_are_those_that_the_server_and_the_policy_name():
 
 def test_concurrency_follows_overloads():
     bounds = Concurrency(start=32, cap=32)
-    _, usage, server = ask(requests(32), always("503", 1), concurrency=bounds)
+    _, usage, server = ask(
+        requests(32), always("503", 1), latency=0.1, concurrency=bounds
+    )
     assert server.most_in_flight == 32
     assert usage.concurrency < 32
     few = Concurrency(start=2, cap=4)
