@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,12 +22,17 @@ from jerp.storage.atomic import make_folder
 __all__ = [
     "AppendedFile",
     "append_lines",
+    "check_begun",
     "check_head",
     "check_regular",
     "disk_errors",
+    "end_lines",
     "say_torn",
     "whole_size",
 ]
+
+MOST_NULS = 1 << 16
+"""Behind a head that was not written as a whole."""
 
 
 class AppendedFile:
@@ -118,7 +124,8 @@ def whole_size(lines: Iterable[bytes]) -> int:
 
     Where a machine crashed, a file may end in NUL bytes for what the disk never got:
     a line with one of them is not whole. Before a whole line it is damage, which
-    counts as what it is.
+    counts as what it is. A last line that lacks only its newline is whole: no part of
+    an object of JSON is one itself.
 
     Args:
       lines: of the file, with their ends.
@@ -126,13 +133,63 @@ def whole_size(lines: Iterable[bytes]) -> int:
     Example:
       >>> whole_size([b"{}\n", b"{}\n", b"\0\0\n", b"\0"])
       6
+      >>> whole_size([b"{}\n", b"{}"]), whole_size([b"{}\n", b"{"])
+      (5, 3)
     """
     place = whole = 0
     for line in lines:
         place += len(line)
-        if line.endswith(b"\n") and b"\0" not in line:
+        if b"\0" not in line and (line.endswith(b"\n") or _is_object(line)):
             whole = place
     return whole
+
+
+def check_begun(path: Path, file: IO[bytes], head: bytes) -> None:
+    """Refuses a file without a whole line that is not the beginning of its head.
+
+    A kill while the first line was written leaves such a beginning, and a crash of the
+    machine NUL bytes behind it. Everything else is another's, and stays.
+
+    Args:
+      path: of the file.
+      file: open to read.
+      head: the first line that would be written.
+
+    Raises:
+      StorageError: it is no such beginning.
+    """
+    with disk_errors(path):
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        begun = file.read(len(head) + MOST_NULS)
+    if len(begun) < size or not head.startswith(begun.rstrip(b"\0")):
+        raise StorageError(
+            f"{path}: expected a file that begins with {head.decode().strip():.200}, "
+            f"got {begun!r:.80}; nothing was changed. Name another file, or remove "
+            "this one"
+        )
+
+
+def end_lines(path: Path, file: IO[bytes], whole: int, head: bytes) -> None:
+    """Leaves the whole lines in a file, each with its newline, and a head in front.
+
+    Args:
+      path: of the file.
+      file: open to read and to append.
+      whole: see `whole_size`; what follows is cut off.
+      head: the first line, which is written where there is none.
+
+    Raises:
+      StorageError: the disk refuses.
+    """
+    with disk_errors(path):
+        file.truncate(whole)
+        file.seek(max(whole - 1, 0))
+        end = file.read(1)
+    if not whole:
+        append_lines(path, file, head)
+    elif end != b"\n":
+        append_lines(path, file, b"\n")
 
 
 def say_torn(path: Path, torn: int) -> None:
@@ -156,6 +213,13 @@ def disk_errors(path: Path) -> Iterator[None]:
             f"{path}: cannot be written ({error.strerror}); what was written before is "
             "whole. Make room or check the permissions, then run the command again"
         ) from error
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _open_locked(path: Path) -> IO[bytes]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,10 @@ from jerp.skills.node import check_whole
 from jerp.storage.appended_lines import (
     AppendedFile,
     append_lines,
+    check_begun,
     check_head,
     disk_errors,
+    end_lines,
     say_torn,
     whole_size,
 )
@@ -34,6 +37,7 @@ __all__ = ["RUNS_VERSION", "SkillRun", "SkillRunFile", "Trial"]
 RUNS_VERSION = 1
 
 FORMAT = "jerp skill runs"
+HASH = re.compile("sha256:[0-9a-f]{64}")
 FIELDS = {
     *("task", "skill", "sample", "outcome"),
     *("executor_calls", "tokens", "evidence"),
@@ -120,8 +124,8 @@ class SkillRunFile(AppendedFile):
       path: of the file.
 
     Raises:
-      StorageError: another process writes to the file, it is damaged before its last
-        line, of another version or workplace, or the disk refuses.
+      StorageError: another process writes to the file, it is no file of runs, damaged
+        before its last line, of another version or workplace, or the disk refuses.
     """
 
     def __init__(self, path: Path | str, *, workplace: str):
@@ -176,7 +180,7 @@ class SkillRunFile(AppendedFile):
                 if place == whole:
                     break
                 try:
-                    self._take(number, json.loads(line), place)
+                    self._take(number, _parsed(line), place)
                 except (InputError, ValueError, RecursionError) as error:
                     what = "no run of a skill" if number > 1 else "no head of such runs"
                     raise StorageError(
@@ -184,13 +188,12 @@ class SkillRunFile(AppendedFile):
                         "bring the file back, or remove the lines from it on"
                     ) from error
                 place += len(line)
-        say_torn(self.path, torn)
-        with disk_errors(self.path):
-            self._file.truncate(whole)
+        head = {"format": FORMAT, "version": RUNS_VERSION}
+        first = _line({**head, "workplace": self._workplace})
         if not whole:
-            head = {"format": FORMAT, "version": RUNS_VERSION}
-            line = _line({**head, "workplace": self._workplace})
-            append_lines(self.path, self._file, line)
+            check_begun(self.path, self._file, first)
+        say_torn(self.path, torn)
+        end_lines(self.path, self._file, whole, first)
 
     def _take(self, number: int, row: Any, place: int) -> None:
         """Notes where a row is, if it is one."""
@@ -233,12 +236,25 @@ def _read(row: Any) -> tuple[bytes, SkillRun]:
     if not isinstance(row, dict) or set(row) != FIELDS:
         raise InputError(f"expected the fields {', '.join(sorted(FIELDS))}")
     trial = Trial(row["task"], None, row["sample"])
-    if row["skill"] is not None and not isinstance(row["skill"], str):
-        raise InputError(f"skill: expected a hash or null, got {row['skill']!r:.80}")
+    skill = row["skill"]
+    if skill is not None and not (isinstance(skill, str) and HASH.fullmatch(skill)):
+        raise InputError(
+            f"skill: expected 'sha256:' and 64 hexadecimal digits, or null, got "
+            f"{skill!r:.80}"
+        )
     run = SkillRun(
         *(row["outcome"], row["evidence"], row["executor_calls"], row["tokens"])
     )
-    return _key(trial.task, row["skill"], trial.sample), run
+    return _key(trial.task, skill, trial.sample), run
+
+
+def _parsed(line: bytes) -> Any:
+    """As `json.loads`, without the NaN and the infinities that JSON does not have."""
+
+    def refused(name: str) -> None:
+        raise InputError(f"evidence: expected finite numbers, got {name}")
+
+    return json.loads(line, parse_constant=refused)
 
 
 def _check_same(path: Path, task: str, before: Outcome, now: Outcome) -> None:

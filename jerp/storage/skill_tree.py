@@ -21,9 +21,11 @@ from jerp.skills.tree import SkillTree
 from jerp.storage.appended_lines import (
     AppendedFile,
     append_lines,
+    check_begun,
     check_head,
     check_regular,
     disk_errors,
+    end_lines,
     say_torn,
     whole_size,
 )
@@ -49,8 +51,8 @@ class SkillTreeFile(AppendedFile):
       tree: of all nodes, those just written too.
 
     Raises:
-      StorageError: another process writes to the file, it is damaged before its last
-        line, of another version, has fewer nodes, or the disk refuses.
+      StorageError: another process writes to the file, it is no tree, damaged before
+        its last line, of another version, has fewer nodes, or the disk refuses.
     """
 
     def __init__(self, path: Path | str, *, num_nodes: int | None = None):
@@ -84,7 +86,8 @@ class SkillTreeFile(AppendedFile):
         """The tree of the nodes that stay; afterwards the file has no others."""
         with disk_errors(self.path):
             self._file.seek(0)
-            lines, torn = _lines(self._file.read())
+            data = self._file.read()
+        lines, torn = _lines(data)
         number = max(len(lines) - 1, 0)
         kept = number if num_nodes is None else num_nodes
         if kept > number:
@@ -93,6 +96,9 @@ class SkillTreeFile(AppendedFile):
                 f"{number}; bring the file back, or remove the newest checkpoints to "
                 "go on from an earlier one"
             )
+        head = _line({"format": FORMAT, "version": TREE_VERSION})
+        if not lines:
+            check_begun(self.path, self._file, head)
         whole = lines[: kept + 1]
         tree = _tree(self.path, whole)
         if kept < number:
@@ -102,11 +108,9 @@ class SkillTreeFile(AppendedFile):
                 stacklevel=3,
             )
         say_torn(self.path, torn)
-        with disk_errors(self.path):
-            self._file.truncate(sum(len(line) + 1 for line in whole))
-        if not lines:
-            head = _line({"format": FORMAT, "version": TREE_VERSION})
-            append_lines(self.path, self._file, head)
+        # The last line may lack its newline.
+        size = min(sum(len(line) + 1 for line in whole), len(data) - torn)
+        end_lines(self.path, self._file, size, head)
         return tree
 
 
@@ -134,7 +138,8 @@ def read_tree(path: Path | str) -> SkillTree:
 def _lines(data: bytes) -> tuple[list[bytes], int]:
     """The whole lines, and how many bytes are left over."""
     whole = whole_size(io.BytesIO(data))
-    return data[:whole].split(b"\n")[:-1], len(data) - whole
+    lines = data[:whole].removesuffix(b"\n").split(b"\n") if whole else []
+    return lines, len(data) - whole
 
 
 def _tree(path: Path, lines: list[bytes]) -> SkillTree:

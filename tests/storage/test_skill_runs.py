@@ -88,7 +88,7 @@ def test_what_was_executed_stays_and_another_outcome_is_refused(path):
 def test_a_torn_last_line_is_dropped_and_said(path):
     whole = written(path)
     before = whole[:-1].rindex(b"\n") + 1
-    for size in (before + 1, len(whole) - 1):
+    for size in (before + 1, len(whole) - 2):
         path.write_bytes(whole[:size])
         said = f"half-written last line of {size - before} bytes is left out"
         with pytest.warns(UserWarning, match=said), opened(path) as file:
@@ -98,6 +98,37 @@ def test_a_torn_last_line_is_dropped_and_said(path):
     path.write_bytes(whole[:20])
     with pytest.warns(UserWarning, match="last line of 20 bytes"):
         assert written(path) == whole
+
+
+def test_a_last_line_that_lacks_its_newline_is_kept(path):
+    whole = written(path)
+    path.write_bytes(whole[:-1])
+    with opened(path) as file:
+        assert [file[trial] for trial in TRIALS] == list(RUNS)
+        assert path.read_bytes() == whole
+    path.write_text(HEAD.strip())
+    assert written(path) == whole
+    path.write_bytes(whole + b"{}")
+    with pytest.raises(StorageError, match="line 5 is no run"):
+        opened(path)
+    assert path.read_bytes() == whole + b"{}"
+
+
+OTHERS = [b"notes", "é".encode(), HEAD.encode("utf-16"), b"\0" * 99_999, b'{"a": [']
+
+
+@pytest.mark.parametrize("data", [*OTHERS, HEAD[:-4].encode() + b"x"])
+def test_a_file_of_something_else_is_refused_and_stays(path, data):
+    path.parent.mkdir()
+    path.write_bytes(data)
+    with pytest.raises(StorageError, match=r"begins with .*skill runs.*nothing was"):
+        opened(path)
+    assert path.read_bytes() == data
+    begun = HEAD[:30].encode() + b"\0" * 9
+    path.write_bytes(begun)
+    with pytest.warns(UserWarning, match="half-written"):
+        opened(path).close()
+    assert path.read_text() == HEAD
 
 
 @pytest.mark.parametrize("nuls", [b"\0" * 5, b"\0" * 4 + b"\n", b"\0\n\0\n\0"])
@@ -139,7 +170,10 @@ def test_a_line_that_is_no_run_is_named(path, line, message):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("task", ""), ("skill", 3), ("sample", -1), ("outcome", 5), ("tokens", None)],
+    [
+        *(("task", ""), ("skill", 3), ("skill", "sha256:12"), ("sample", -1)),
+        *(("outcome", 5), ("tokens", None), ("evidence", [float("nan")])),
+    ],
 )
 def test_a_field_that_cannot_be_meant_is_named(path, name, value):
     written(path, 1)

@@ -68,7 +68,7 @@ def test_several_nodes_at_once_are_those_one_by_one(path):
 def test_a_torn_last_line_is_dropped_and_said(path):
     whole = written(path)
     before = whole[:-1].rindex(b"\n") + 1
-    for size in (before + 1, before + 20, len(whole) - 1):
+    for size in (before + 1, before + 20, len(whole) - 2):
         path.write_bytes(whole[:size])
         said = f"half-written last line of {size - before} bytes is left out"
         with pytest.warns(UserWarning, match=said):
@@ -76,6 +76,24 @@ def test_a_torn_last_line_is_dropped_and_said(path):
         with pytest.warns(UserWarning, match=said), SkillTreeFile(path) as file:
             file.append(NODES[2])
         assert path.read_bytes() == whole
+
+
+def test_a_last_line_that_lacks_its_newline_is_kept(path):
+    whole = written(path)
+    path.write_bytes(whole[:-1])
+    assert read_tree(path).nodes == NODES
+    with SkillTreeFile(path, num_nodes=3) as file:
+        assert file.tree.nodes == NODES
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("data", [b"notes", HEAD.encode("utf-16"), b'{"a": ['])
+def test_a_file_of_something_else_is_refused_and_stays(path, data):
+    path.parent.mkdir()
+    path.write_bytes(data)
+    with pytest.raises(StorageError, match=r"begins with .*skill tree.*nothing was"):
+        SkillTreeFile(path)
+    assert path.read_bytes() == data
 
 
 NULS = (b"\0" * 5, b"\0" * 4 + b"\n", b"\0\n\0\n\0", b'\0\0"}\n', b"\0\n{\0}")
