@@ -7,14 +7,16 @@ skills that did well stay, and no step is written anew.
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from jerp.errors import InputError
 from jerp.ops.checks import check_count
 from jerp.skills.document import SKILL_LIMITS, Skill
 
-__all__ = ["MeasuredSkill", "Merger", "merge_by_vote"]
+__all__ = ["MeasuredSkill", "Merger", "check_measured", "merge_by_vote"]
 
 
 class MeasuredSkill(NamedTuple):
@@ -23,7 +25,7 @@ class MeasuredSkill(NamedTuple):
     Attributes:
       task: key of the task that it is for.
       skill: it.
-      success: share of its answered runs that succeeded; None without any.
+      success: share of its answered runs that succeeded; None, or NaN, without any.
     """
 
     task: str
@@ -61,7 +63,8 @@ def merge_by_vote(
       topic: what a step is about, such as the error that it repairs.
 
     Raises:
-      InputError: no skills, or more steps than a skill may have.
+      InputError: no skills, one that is no `MeasuredSkill` or has a success outside
+        [0, 1], more steps than a skill may have, or a topic that is no text.
 
     Deviations: a stand-in for the paper's merge by GPT-5.5, which also rewrites.
 
@@ -82,13 +85,55 @@ def merge_by_vote(
         raise InputError(
             f"max_steps: expected at most {SKILL_LIMITS.steps}, got {max_steps}"
         )
-    if not skills:
-        raise InputError("skills: expected at least one to merge, got none")
+    skills = check_measured(skills)
     best = max(skills, key=_weight).skill
     steps = _voted(((m.skill.workflow, _weight(m)) for m in skills), max_steps, topic)
     notes = ((m.skill.notes, _weight(m)) for m in skills)
     kept = _voted(notes, SKILL_LIMITS.notes, lambda note: note)
     return Skill(best.name, best.description, steps, kept)
+
+
+def check_measured(skills: Any) -> tuple[MeasuredSkill, ...]:
+    """Skills to merge, of which a success that is NaN becomes None.
+
+    Args:
+      skills: that somebody gave.
+
+    Raises:
+      InputError: there are none, or one cannot be meant; it names its place.
+
+    Example:
+      >>> skill = Skill("Pay", "Bills.", ("Log in.",))
+      >>> check_measured([MeasuredSkill("a", skill, math.nan)])[0].success is None
+      True
+    """
+    if not isinstance(skills, Sequence) or isinstance(skills, str | bytes):
+        raise InputError(
+            f"skills: expected a sequence of MeasuredSkill, got {type(skills).__name__}"
+            "; make a list of it"
+        )
+    if not skills:
+        raise InputError("skills: expected at least one to merge, got none")
+    return tuple(_measured(f"skills[{i}]", given) for i, given in enumerate(skills))
+
+
+def _measured(name: str, given: Any) -> MeasuredSkill:
+    if not isinstance(given, MeasuredSkill) or not isinstance(given.skill, Skill):
+        raise InputError(
+            f"{name}: expected a MeasuredSkill with a Skill, got {given!r:.80}"
+        )
+    success: Any = given.success
+    if success is None:
+        return given
+    number = isinstance(success, numbers.Real) and not isinstance(success, bool)
+    if number and math.isnan(success):
+        return given._replace(success=None)
+    if not number or not 0 <= success <= 1:
+        raise InputError(
+            f"{name}.success: expected a share in [0, 1], or None where nobody "
+            f"answered, got {success!r:.80}"
+        )
+    return given._replace(success=float(success))
 
 
 def _weight(measured: MeasuredSkill) -> float:
@@ -111,6 +156,9 @@ def _voted(
     ranked = sorted(weights, key=lambda t: (-weights[t], -len(places[t])))
     chosen: dict[str, str] = {}
     for text in ranked:
-        chosen.setdefault(topic(text), text)
+        about = topic(text)
+        if not isinstance(about, str):
+            raise InputError(f"topic: expected a text for {text!r}, got {about!r:.80}")
+        chosen.setdefault(about, text)
     kept = [*chosen.values()][:most]
     return tuple(sorted(kept, key=lambda t: sum(places[t]) / len(places[t])))

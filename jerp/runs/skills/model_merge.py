@@ -24,7 +24,7 @@ from jerp.bridge.executor import (
 from jerp.errors import ExecutorError, InputError, SkillError
 from jerp.ops.checks import check_count
 from jerp.runs.skills.draft_prompt import FORM
-from jerp.runs.skills.merge import MeasuredSkill, Merger
+from jerp.runs.skills.merge import MeasuredSkill, Merger, check_measured
 from jerp.skills.document import Skill, parse_skill, render_skill
 from jerp.skills.draft import parse_draft
 
@@ -59,6 +59,7 @@ def merge_messages(
     Reference: Peng et al., "WER", arXiv:2608.17587, section 4: skills of a domain are
       merged into one by a large model; the words are our own.
     """
+    skills = check_measured(skills)
     ranked = sorted(skills, key=lambda m: -(m.success or 0.0))
     parts, room = [], max_chars
     for measured in ranked:
@@ -94,8 +95,11 @@ class ModelMerger:
 
     Attributes:
       notes: why the fallback merged, a sentence each time.
-      executor_calls: how often the model was asked.
+      executor_calls: how often the model was asked, answered or not.
       tokens: that it read and wrote.
+
+    Raises:
+      InputError: an argument that cannot be meant, by its name.
     """
 
     def __init__(
@@ -109,6 +113,16 @@ class ModelMerger:
         fallback: Merger | None = None,
     ):
         check_count("max_chars", max_chars)
+        if max_words is not None:
+            check_count("max_words", max_words)
+        if not callable(getattr(executor, "complete", None)):
+            raise InputError(
+                f"executor: expected one of jerp.bridge, got {executor!r:.80}"
+            )
+        if not isinstance(secrets, Iterable):
+            raise InputError(
+                f"secrets: expected texts and numbers, () for none, got {secrets!r:.80}"
+            )
         self._executor, self._sampling, self._max_chars = executor, sampling, max_chars
         self._secrets, self._max_words = tuple(secrets), max_words
         self._fallback = fallback
@@ -120,16 +134,16 @@ class ModelMerger:
 
         Raises:
           InputError: see `merge_messages`.
-          ExecutorError: nobody answered, and there is no fallback.
+          ExecutorError: nobody answered, or the executor raised, and there is no
+            fallback.
           SkillError: the answer has faults, and there is no fallback.
         """
         messages = merge_messages(skills, max_chars=self._max_chars)
-        answer = wait_for(
-            complete_checked(self._executor, [Request(messages, self._sampling)])
-        )[0]
+        request = Request(messages, self._sampling)
         self.executor_calls += 1
-        self.tokens += answer.tokens_in + answer.tokens_out
         try:
+            answer = wait_for(complete_checked(self._executor, [request]))[0]
+            self.tokens += answer.tokens_in + answer.tokens_out
             return self._read(answer)
         except (ExecutorError, SkillError) as error:
             if self._fallback is None:

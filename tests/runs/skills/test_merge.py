@@ -75,6 +75,12 @@ def test_a_merge_invents_nothing_and_keeps_the_heaviest(ballots, most):
     ("skills", "most", "message"),
     [
         ([], 3, "skills: expected at least one to merge"),
+        ((measured(1.0, "A.") for _ in range(2)), 3, "skills: .*sequence.*generator"),
+        ([measured(1.0, "A."), 1], 3, r"skills\[1\]: expected a MeasuredSkill.*got 1"),
+        ([measured(-0.5, "A.")], 3, r"skills\[0\].success: .*\[0, 1\].*got -0.5"),
+        ([measured(2.0, "A.")], 3, "success: .*got 2.0"),
+        ([measured("x", "A.")], 3, "success: .*got 'x'"),
+        ([measured(True, "A.")], 3, "success: .*got True"),
         ([measured(1.0, "A.")], 0, "max_steps: expected a whole number >= 1"),
         ([measured(1.0, "A.")], 99, "max_steps: expected at most 20, got 99"),
     ],
@@ -82,3 +88,13 @@ def test_a_merge_invents_nothing_and_keeps_the_heaviest(ballots, most):
 def test_bad_input(skills, most, message):
     with pytest.raises(InputError, match=message):
         merge_by_vote(skills, max_steps=most)
+
+
+def test_a_success_that_is_not_a_number_is_nobodys_answer():
+    skills = [measured(float("nan"), "A.", "B."), measured(0.5, "C.")]
+    assert merge_by_vote(skills, max_steps=1).workflow == ("C.",)
+
+
+def test_a_topic_is_a_text():
+    with pytest.raises(InputError, match=r"topic: expected a text for 'A.', got \['A"):
+        merge_by_vote([measured(1.0, "A.")], topic=lambda step: [step])

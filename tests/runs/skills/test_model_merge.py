@@ -46,9 +46,10 @@ def test_skills_without_room_are_left_out_and_counted():
     _, user = merge_messages(SKILLS, max_chars=size + len("</skill>"))
     assert "(2 more skills, with no more success, were left out.)" in user.content
     assert "Wait." not in user.content
-    for skills, room in ((SKILLS, 10), ((), 1000)):
-        with pytest.raises(InputError, match="expected at least one that has room"):
-            merge_messages(skills, max_chars=room)
+    with pytest.raises(InputError, match="expected at least one that has room"):
+        merge_messages(SKILLS, max_chars=10)
+    with pytest.raises(InputError, match="at least one to merge, got none"):
+        merge_messages((), max_chars=1000)
 
 
 UNUSABLE = [
@@ -77,3 +78,36 @@ def test_nobodys_answer_is_no_skill():
     script = ScriptedExecutor(lambda _: "", failures={0: "timeout"})
     with pytest.raises(ExecutorError, match="expected an answer, got timeout"):
         ModelMerger(script)(SKILLS)
+
+
+class Broken:
+    """Fails as a whole, which no executor should."""
+
+    fingerprint = "broken"
+
+    async def complete(self, requests):
+        raise OSError("no route")
+
+
+def test_a_fallback_covers_an_executor_that_raises():
+    merge = ModelMerger(Broken(), fallback=merge_by_vote)
+    assert merge(SKILLS) == merge_by_vote(SKILLS)
+    assert "no route" in merge.notes[0] and merge.executor_calls == 1
+    alone = ModelMerger(Broken())
+    with pytest.raises(ExecutorError, match="no route"):
+        alone(SKILLS)
+    assert alone.executor_calls == 1 and not alone.notes
+
+
+@pytest.mark.parametrize(
+    ("executor", "settings", "message"),
+    [
+        (None, {}, "executor: expected one of jerp.bridge, got None"),
+        (Broken(), {"max_words": 0}, "max_words: expected a whole number >= 1"),
+        (Broken(), {"max_words": "x"}, "max_words: expected a whole number >= 1"),
+        (Broken(), {"secrets": None}, "secrets: expected texts.*got None"),
+    ],
+)
+def test_bad_settings(executor, settings, message):
+    with pytest.raises(InputError, match=message):
+        ModelMerger(executor, **settings)
