@@ -9,16 +9,25 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jerp.errors import ShapeError
+from jerp.errors import InputError, ShapeError
 from jerp.models.draft_policy import DraftPolicy
 from jerp.models.policy import Acted
-from jerp.runs.skills.work import ReadDraft, RefinementState, SkillRun, Trial, Workplace
+from jerp.runs.skills.work import (
+    ReadDraft,
+    RefinementState,
+    SkillRun,
+    Trial,
+    Workplace,
+    read_draft,
+)
 from jerp.skills.document import render_skill
 from jerp.skills.node import SkillNode
 from jerp.training.skill import write_drafts
 from jerp.typing import Array, Key
 
 __all__ = ["Drafts", "draft_node", "drafted"]
+
+PADDING = 0
 
 
 class Drafts(NamedTuple):
@@ -81,15 +90,12 @@ def drafted(
 
     Raises:
       ShapeError: prompts that are not the policy's.
+      InputError: a token that the policy does not have, a prompt that begins with
+        padding, or what `read_draft` refuses.
+      ExecutorError: see `read_draft`.
     """
-    prompts = np.asarray(workplace.prompts(states))
-    expected = (len(states), policy.num_prompt_tokens)
-    if prompts.shape != expected or not np.issubdtype(prompts.dtype, np.integer):
-        raise ShapeError(
-            f"workplace.prompts: expected int32 {list(expected)}, a prompt a state, "
-            f"got {prompts.dtype} {list(prompts.shape)}"
-        )
-    rows = np.tile(prompts.astype(np.int32), (num_drafts, 1))
+    prompts = _prompts(workplace, policy, states)
+    rows = np.tile(prompts, (num_drafts, 1))
     block = len(rows) if block is None else block
     parts = []
     for number, first in enumerate(range(0, len(rows), block)):
@@ -100,7 +106,7 @@ def drafted(
         parts.append(jax.device_get(_written(policy, params, keys, part)))
     acted = jax.tree.map(lambda *xs: np.concatenate(xs)[: len(rows)], *parts)
     read = [
-        workplace.read(states[row % len(states)].task, tokens, mask)
+        read_draft(workplace, states[row % len(states)].task, tokens, mask)
         for row, (tokens, mask) in enumerate(
             zip(acted.tokens, acted.token_mask, strict=True)
         )
@@ -135,6 +141,33 @@ def draft_node(
         executor_calls=sum(run.executor_calls for run in runs),
         tokens=drafts.num_tokens(row),
     )
+
+
+def _prompts(
+    workplace: Workplace, policy: DraftPolicy, states: Sequence[RefinementState]
+) -> np.ndarray:
+    """`[S, P]` int32 of the workplace, if a policy can read them."""
+    prompts = np.asarray(workplace.prompts(states))
+    expected = (len(states), policy.num_prompt_tokens)
+    if prompts.shape != expected or not np.issubdtype(prompts.dtype, np.integer):
+        raise ShapeError(
+            f"workplace.prompts: expected int32 {list(expected)}, a prompt a state, "
+            f"got {prompts.dtype} {list(prompts.shape)}"
+        )
+    size = policy.config.vocab_size
+    for state, row in zip(states, prompts, strict=True):
+        wrong = row[(row < 0) | (row >= size)]
+        if wrong.size:
+            raise InputError(
+                f"workplace.prompts: expected tokens in [0, {size}) for task "
+                f"{state.task!r:.80}, got {wrong[0]}; is the tokenizer the policy's?"
+            )
+        if row[0] == PADDING:
+            raise InputError(
+                f"workplace.prompts: expected a prompt for task {state.task!r:.80}, "
+                f"got one whose first token is the padding {PADDING}; pad on the right"
+            )
+    return prompts.astype(np.int32)
 
 
 @partial(jax.jit, static_argnames="policy")

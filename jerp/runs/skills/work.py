@@ -7,8 +7,9 @@ evidence as the executor left it, verbatim: nothing here looks into it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,6 +30,7 @@ __all__ = [
     "Workplace",
     "check_verifier",
     "executed",
+    "read_draft",
     "workplace_name",
 ]
 
@@ -84,7 +86,7 @@ class ReadDraft:
       faults: names of why there is no skill.
 
     Raises:
-      InputError: a skill and faults, or neither.
+      InputError: a skill and faults, neither, or a skill that is no `Skill`.
     """
 
     skill: Skill | None
@@ -93,6 +95,11 @@ class ReadDraft:
     faults: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.skill is not None and not isinstance(self.skill, Skill):
+            raise InputError(
+                f"skill: expected a Skill or None, got {self.skill!r:.80}; see "
+                "jerp.parse_skill"
+            )
         if (self.skill is None) != bool(self.faults):
             raise InputError(
                 "faults: expected why there is no skill, and none where there is one, "
@@ -140,21 +147,75 @@ def executed(
         between is executed again: 1 for executors that are dear and remember nothing.
 
     Raises:
-      ExecutorError: the workplace returned runs of another number.
+      ExecutorError: the workplace returned no list of runs, or of another number.
       StorageError: the disk refuses.
+      Exception: what the workplace raises, with a note.
     """
     missing = [trial for trial in dict.fromkeys(trials) if trial not in runs]
     for first in range(0, len(missing), at_once):
         part = missing[first : first + at_once]
-        found = workplace.execute(part)
-        if len(found) != len(part):
-            raise ExecutorError(
-                f"workplace.execute: expected a run for each of {len(part)} trials, "
-                f"got {len(found)}; nobody's answer is a run of INFRASTRUCTURE"
-            )
-        runs.append(part, found)
+        runs.append(part, _runs(workplace, part))
     # As the file has them, so that a run that goes on sees what this one saw.
     return [runs[trial] for trial in trials]
+
+
+def read_draft(
+    workplace: Workplace, task: str, tokens: np.ndarray, mask: np.ndarray
+) -> ReadDraft:
+    """What a workplace reads of a draft.
+
+    Args:
+      workplace: reads.
+      task: key.
+      tokens: `[L]` int32 of the draft.
+      mask: `[L]` bool, True for real.
+
+    Raises:
+      ExecutorError: it returned no `ReadDraft`.
+      Exception: what the workplace raises, with a note.
+    """
+    with _noted("read", task):
+        found: Any = workplace.read(task, tokens, mask)
+    if not isinstance(found, ReadDraft):
+        raise ExecutorError(
+            f"workplace.read: expected a ReadDraft for task {task!r:.80}, got "
+            f"{found!r:.80}; a draft that says nothing is one with faults"
+        )
+    return found
+
+
+def _runs(workplace: Workplace, trials: Sequence[Trial]) -> list[SkillRun]:
+    """What a workplace executes, if these are runs."""
+    tasks = ", ".join(dict.fromkeys(trial.task for trial in trials))
+    with _noted("execute", tasks):
+        found: Any = workplace.execute(trials)
+    if not isinstance(found, list):
+        raise ExecutorError(
+            f"workplace.execute: expected a list of runs for {tasks:.80}, got "
+            f"{type(found).__name__}"
+        )
+    if len(found) != len(trials):
+        raise ExecutorError(
+            f"workplace.execute: expected a run for each of {len(trials)} trials, "
+            f"got {len(found)}; nobody's answer is a run of INFRASTRUCTURE"
+        )
+    for trial, run in zip(trials, found, strict=True):
+        if not isinstance(run, SkillRun):
+            raise ExecutorError(
+                f"workplace.execute: expected a SkillRun for task {trial.task!r:.80}, "
+                f"got {run!r:.80}"
+            )
+    return found
+
+
+@contextlib.contextmanager
+def _noted(method: str, tasks: str) -> Iterator[None]:
+    """Says of what a workplace raises where that was."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in workplace.{method} for {tasks:.200}")
+        raise
 
 
 def check_verifier(workplace: Any, tasks: Sequence[str]) -> None:

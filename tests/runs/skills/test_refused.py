@@ -11,15 +11,26 @@ from jerp.errors import (
     ShapeError,
     TrainingError,
 )
+from jerp.runs.skills.drafting import drafted
 from jerp.runs.skills.settings import SkillSettings
-from jerp.runs.skills.work import check_verifier
+from jerp.runs.skills.work import (
+    ReadDraft,
+    RefinementState,
+    SkillRun,
+    Trial,
+    check_verifier,
+    executed,
+    read_draft,
+)
 from jerp.storage.metrics import read_metrics
+from jerp.storage.skill_runs import SkillRunFile
 from jerp.storage.skill_tree import read_tree
 from jerp.storage.tensors import load_tree
 from jerp.typing import Outcome
 from tests.runs.skills.small_skills import (
     LENGTH,
     PARAMS,
+    POLICY,
     SETTINGS,
     STATES,
     TASKS,
@@ -117,3 +128,73 @@ def test_bad_arguments(tmp_path, changes, message):
 def test_bad_settings(changes, message):
     with pytest.raises(ConfigError, match=message):
         SkillSettings(**changes)
+
+
+def faulty(method, answer):
+    """A workplace of which one method answers something else."""
+
+    class Faulty(Scripted):
+        pass
+
+    def answered(self, *given):
+        return answer(*given)
+
+    setattr(Faulty, method, answered)
+    return Faulty()
+
+
+ONE = [RefinementState("apples")]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ([2, 99, 0, 0, 0], r"tokens in \[0, 7\) for task 'apples', got 99"),
+        ([2, -1, 0, 0, 0], "for task 'apples', got -1"),
+        ([0, 2, 0, 0, 0], "task 'apples', got one whose first token is the padding"),
+    ],
+)
+def test_a_prompt_that_no_policy_can_read_is_named(tokens, message):
+    workplace = faulty("prompts", lambda states: np.array([tokens]))
+    with pytest.raises(InputError, match=f"workplace.prompts: .*{message}"):
+        drafted(workplace, POLICY, PARAMS, jax.random.key(0), ONE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda trials: None, "a list of runs for a, b, got NoneType"),
+        (lambda trials: (SkillRun(WON) for _ in trials), "a list .*got generator"),
+        (lambda trials: [SkillRun(WON), 1], "a SkillRun for task 'b', got 1"),
+    ],
+)
+def test_what_is_no_run_is_named(tmp_path, answer, message):
+    trials = [Trial("a", None, 0), Trial("b", None, 0)]
+    with SkillRunFile(tmp_path / "runs.jsonl", workplace="w") as runs:
+        with pytest.raises(ExecutorError, match=f"workplace.execute: .*{message}"):
+            executed(faulty("execute", answer), runs, trials, at_once=2)
+        assert len(runs) == 0
+
+
+def test_what_is_no_draft_is_named():
+    mask = np.ones(1, bool)
+    with pytest.raises(ExecutorError, match=r"workplace.read: .*task 'a', got None"):
+        read_draft(faulty("read", lambda *_: None), "a", mask, mask)
+    with pytest.raises(InputError, match="skill: expected a Skill or None, got 'Do"):
+        ReadDraft("Do it.")  # pyright: ignore[reportArgumentType]
+
+
+def test_what_a_workplace_raises_says_where(tmp_path):
+    def boom(*_):
+        raise RuntimeError("boom")
+
+    mask = np.ones(1, bool)
+    with pytest.raises(RuntimeError, match="boom") as caught:
+        read_draft(faulty("read", boom), "a", mask, mask)
+    assert caught.value.__notes__ == ["in workplace.read for a"]
+    with (
+        SkillRunFile(tmp_path / "runs.jsonl", workplace="w") as runs,
+        pytest.raises(RuntimeError, match="boom") as caught,
+    ):
+        executed(faulty("execute", boom), runs, [Trial("a", None, 0)], at_once=1)
+    assert caught.value.__notes__ == ["in workplace.execute for a"]
