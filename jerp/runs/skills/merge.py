@@ -126,14 +126,15 @@ def _measured(name: str, given: Any) -> MeasuredSkill:
     if success is None:
         return given
     number = isinstance(success, numbers.Real) and not isinstance(success, bool)
-    if number and math.isnan(success):
+    share = float(success) if number else -1.0
+    if math.isnan(share):
         return given._replace(success=None)
-    if not number or not 0 <= success <= 1:
+    if not 0 <= share <= 1:
         raise InputError(
             f"{name}.success: expected a share in [0, 1], or None where nobody "
             f"answered, got {success!r:.80}"
         )
-    return given._replace(success=float(success))
+    return given._replace(success=share)
 
 
 def _weight(measured: MeasuredSkill) -> float:
