@@ -9,6 +9,7 @@ been accepted walks no further. Nothing here can be traced.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -163,6 +164,10 @@ def _one_more(mass: NDArray[np.float64], chance: float) -> NDArray[np.float64]:
 def _check(
     p_gain: float, p_loss: float, alpha: float, power: float, calls_per_run: float
 ) -> None:
+    shares = {"p_gain": p_gain, "p_loss": p_loss, "alpha": alpha, "power": power}
+    for name, value in {**shares, "calls_per_run": calls_per_run}.items():
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise InputError(f"{name}: expected a number, got {value!r:.80}")
     for name, value in (("p_gain", p_gain), ("p_loss", p_loss)):
         if not 0 <= value <= 1:
             raise InputError(f"{name}: expected in [0, 1], got {value}")

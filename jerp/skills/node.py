@@ -156,11 +156,12 @@ def _names(name: str, values: Any) -> tuple[str, ...]:
     if not isinstance(values, tuple | list):
         raise InputError(f"{name}: expected a tuple of names, got {values!r:.80}")
     for value in values:
-        _check_line(name, value)
+        check_line(name, value)
     return tuple(values)
 
 
-def _check_line(name: str, value: Any) -> None:
+def check_line(name: str, value: Any) -> None:
+    """Raises `InputError` unless a value is a line that may be a key or a name."""
     if not value or plain_line(name, value, max_chars=MAX_CHARS) != value:
         raise InputError(
             f"{name}: expected words with one blank between them, got {value!r:.80}"
@@ -194,7 +195,7 @@ def _reward(value: Any) -> float:
 
 
 def _check_texts(node: SkillNode) -> None:
-    _check_line("task", node.task)
+    check_line("task", node.task)
     if not isinstance(node.reasoning, str):
         raise InputError(f"reasoning: expected a text, got {node.reasoning!r:.80}")
     if node.skill is not None and (not isinstance(node.skill, str) or not node.skill):

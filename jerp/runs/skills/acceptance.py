@@ -24,6 +24,7 @@ from jerp.estimators.sequential import (
 )
 from jerp.estimators.sequential_power import MOST_PAIRS, pairs_needed
 from jerp.ops.checks import check_choice, check_whole
+from jerp.runs.skills.settings import check_number
 from jerp.runs.skills.work import SkillRun, Trial, Workplace, executed
 from jerp.storage.skill_runs import SkillRunFile
 from jerp.typing import Outcome
@@ -62,6 +63,8 @@ class Acceptance:
             raise ConfigError(
                 f"max_pairs: expected at most {MOST_PAIRS}, got {self.max_pairs}"
             )
+        for name in ("alpha", "power", "p_gain", "p_loss"):
+            check_number(name, getattr(self, name))
         for name in ("alpha", "power"):
             if not 0 < (value := getattr(self, name)) < 1:
                 raise ConfigError(f"{name}: expected in (0, 1), got {value}")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jerp.errors import ConfigError
+from jerp.errors import ConfigError, InputError
 from jerp.ops.checks import check_choice, check_whole
+from jerp.skills.node import check_line
 
-__all__ = ["EVIDENCE", "EvidenceShown", "SkillSettings", "tasks_of"]
+__all__ = ["EVIDENCE", "EvidenceShown", "SkillSettings", "check_number", "tasks_of"]
 
 EvidenceShown = Literal["paired", "failure", "success", "none"]
 """Which runs of a skill a revision is written from."""
@@ -56,7 +58,7 @@ class SkillSettings:
         check_whole("num_runs", self.num_runs, least=2 * self.least)
         check_choice("evidence", self.evidence, EVIDENCE)
         for name in ("reasoning_budget", "task_weight", "length_weight"):
-            value = getattr(self, name)
+            value = check_number(name, getattr(self, name))
             if not 0 <= value < math.inf:
                 raise ConfigError(f"{name}: expected a number from 0 on, got {value}")
         if not self.reasoning_budget:
@@ -68,10 +70,25 @@ class SkillSettings:
         return self.phases * self.batches
 
 
+def check_number(name: str, value: Any) -> Any:
+    """The value of a setting; raises `ConfigError` if it is no number, as a bool is."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ConfigError(f"{name}: expected a number, got {value!r:.80}")
+    return value
+
+
 def tasks_of(given: Any) -> tuple[str, ...]:
-    """Keys of tasks; raises `ConfigError` unless there are some, each once."""
+    """Keys of tasks; raises `ConfigError` unless there are some, each once.
+
+    A key is a line as `SkillNode.task` has it.
+    """
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(f"tasks: expected a sequence of keys, got {given!r:.80}")
+    for task in given:
+        try:
+            check_line("tasks", task)
+        except InputError as error:
+            raise ConfigError(f"{error}, of {task!r:.80}") from error
     if not given or len(set(given)) < len(given):
         raise ConfigError(
             f"tasks: expected at least one, and none twice, got {len(given)} of which "

@@ -11,6 +11,8 @@ from jerp.errors import (
     ShapeError,
     TrainingError,
 )
+from jerp.estimators.sequential_power import pairs_needed
+from jerp.runs.skills.acceptance import Acceptance
 from jerp.runs.skills.drafting import drafted
 from jerp.runs.skills.settings import SkillSettings
 from jerp.runs.skills.work import (
@@ -100,6 +102,11 @@ def test_a_workplace_that_breaks_its_promise(tmp_path):
         ({"tasks": ()}, "tasks: expected at least one"),
         ({"tasks": ("a", "a")}, "tasks: .*none twice"),
         ({"tasks": "abc"}, "tasks: expected a sequence"),
+        ({"tasks": (1,)}, "tasks: expected a text, got int, of 1"),
+        ({"tasks": (["a"],)}, "tasks: expected a text, got list"),
+        ({"tasks": ("",)}, "tasks: expected words.*got ''"),
+        ({"tasks": ("a\nb",)}, "tasks: expected one line"),
+        ({"tasks": ("a" * 201,)}, "tasks: expected at most 200"),
         (
             {"learning_rate": lambda step: -1.0},
             "learning_rate: expected numbers",
@@ -122,6 +129,9 @@ def test_bad_arguments(tmp_path, changes, message):
         ({"num_runs": 3, "least": 2}, "num_runs: expected at least 4"),
         ({"phases": 0}, "phases: expected at least 1"),
         ({"reasoning_budget": 0.0}, "reasoning_budget: expected > 0"),
+        ({"reasoning_budget": "x"}, "reasoning_budget: expected a number, got 'x'"),
+        ({"length_weight": None}, "length_weight: expected a number, got None"),
+        ({"task_weight": True}, "task_weight: expected a number, got True"),
         ({"task_weight": float("nan")}, "task_weight: expected a number"),
     ],
 )
@@ -198,3 +208,13 @@ def test_what_a_workplace_raises_says_where(tmp_path):
     ):
         executed(faulty("execute", boom), runs, [Trial("a", None, 0)], at_once=1)
     assert caught.value.__notes__ == ["in workplace.execute for a"]
+
+
+@pytest.mark.parametrize("name", ["alpha", "power", "p_gain", "p_loss"])
+def test_a_chance_is_a_number(name):
+    for value in ("x", None, True):
+        with pytest.raises(ConfigError, match=f"{name}: expected a number, got"):
+            Acceptance(**{name: value})
+        given = {"p_gain": 0.4, "p_loss": 0.1, "alpha": 0.05, name: value}
+        with pytest.raises(InputError, match=f"{name}: expected a number, got"):
+            pairs_needed(**given)
