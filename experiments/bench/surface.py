@@ -203,7 +203,12 @@ def _band_limits(values: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 
 def _human_eval(folder: Path) -> Estimator:
-    """The original function, from a checkout."""
+    """The original function, from a checkout and from nowhere else."""
+    if not (folder / "human_eval" / "evaluation.py").is_file():
+        raise ConfigError(
+            f"human_eval: cannot import it from {folder}, which has no "
+            "human_eval/evaluation.py; give a checkout of openai/human-eval"
+        )
     sys.path.insert(0, str(folder))
     try:
         return import_module("human_eval.evaluation").estimate_pass_at_k
