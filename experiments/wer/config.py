@@ -9,10 +9,11 @@ own, cloned; all methods of a seed write for the same executor.
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.jobs.config import ReaderConfig
+from experiments.jobs.config import MODELS, ReaderConfig
 from experiments.wer.ablations import ABLATIONS, Ablation
 from experiments.wer.language_model_config import PAPER, READER_SMOKE, ReaderSizes
 from jerp.errors import ConfigError
@@ -228,6 +229,8 @@ class WerConfig(ReaderConfig):
             check_choice("ablations", name, ABLATIONS)
         if len(set(self.ablations or ())) < len(self.ablations or ()):
             raise ConfigError(f"ablations: expected each once, got {self.ablations}")
+        if self.reads and self.policy not in MODELS:
+            _check_model(Path(self.policy))
 
     @property
     def trained_ablations(self) -> tuple[Ablation, ...]:
@@ -246,3 +249,23 @@ class WerConfig(ReaderConfig):
         if self.full:
             return PAPER
         return READER_SMOKE if self.smoke else ReaderSizes()
+
+
+def _check_model(path: Path) -> None:
+    """Refuses what is no model before hours of other work, and before a folder is made.
+
+    Raises:
+      ConfigError: a folder without config.json, or a file that does not begin as GGUF.
+    """
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ConfigError(
+                f"policy: expected the folder of a model, got {path} without "
+                "config.json; name the folder that has it, or a GGUF file"
+            )
+        return
+    with path.open("rb") if path.is_file() else io.BytesIO() as file:
+        if file.read(4) != b"GGUF":
+            raise ConfigError(
+                f"policy: expected a GGUF file, got {path}, which does not begin as one"
+            )

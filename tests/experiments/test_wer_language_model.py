@@ -71,6 +71,11 @@ def test_settings_of_a_reader(tmp_path):
         WerConfig(policy="smollm2-135m", seeds=3)
     with pytest.raises(ConfigError, match="no such file or folder"):
         WerConfig(policy=str(tmp_path / "gone"))
+    with pytest.raises(ConfigError, match=r"policy: .*without config.json"):
+        WerConfig(policy=str(tmp_path))
+    (tmp_path / "note.txt").write_text("no model")
+    with pytest.raises(ConfigError, match=r"policy: expected a GGUF file.*note.txt"):
+        WerConfig(policy=str(tmp_path / "note.txt"))
     with pytest.raises(ConfigError, match="microbatch: expected a divisor of 12"):
         ReaderSizes(microbatch=5)
 

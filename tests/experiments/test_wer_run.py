@@ -285,6 +285,7 @@ def _check_pages(config, numbers):
 def test_no_path_goes_with_a_skill_that_is_handed_on(tmp_path):
     model = tmp_path / "secret-place" / "my-model"
     model.mkdir(parents=True)
+    (model / "config.json").touch()
     config = WerConfig(policy=str(model), out=tmp_path / "run")
     effect = {"point": 0.1, "low": None, "high": None}
     hand_on(
