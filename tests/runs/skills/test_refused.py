@@ -1,5 +1,7 @@
 """What a run of skills refuses, and what stops it."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -214,7 +216,7 @@ def test_what_a_workplace_raises_says_where(tmp_path):
 def test_a_chance_is_a_number(name):
     for value in ("x", None, True):
         with pytest.raises(ConfigError, match=f"{name}: expected a number, got"):
-            Acceptance(**{name: value})
-        given = {"p_gain": 0.4, "p_loss": 0.1, "alpha": 0.05, name: value}
+            replace(Acceptance(), **{name: value})
+        given: dict = {"p_gain": 0.4, "p_loss": 0.1, "alpha": 0.05, name: value}
         with pytest.raises(InputError, match=f"{name}: expected a number, got"):
             pairs_needed(**given)
