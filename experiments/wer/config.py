@@ -196,7 +196,7 @@ class WerConfig(ReaderConfig):
       ablations: what else revisions are written from, each with two trainings more:
         from a failure of the skill alone, a success alone, none of its runs, or runs a
         tenth of which are shown as what they were not; None gives none, and all with
-        `full`.
+        `full`. The option with nothing behind it gives none there too.
       policy: "tiny" are small decoders that read fields. "smollm2-135m", or the path of
         a model, has that language model write skills, with adapters that learn, for
         itself without them, which follows them: a few small programs to be written, to

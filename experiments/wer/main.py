@@ -27,6 +27,7 @@ from experiments.wer.jobs import PHASES, Work, jobs_of
 from experiments.wer.language_model_run import run_language_model
 from experiments.wer.methods import LABELS, WER
 from experiments.wer.report import (
+    SMOKE,
     STAND_INS,
     directions,
     document,
@@ -54,6 +55,8 @@ def run(config: WerConfig, *, console: Console | None = None) -> dict[str, Any]:
     work = Work(config.sizes, ablations, config.seed, config.num_seeds)
     keys = jax.random.split(analysis_key(config.seed))
     with open_run(config.folder, _identity(config), seeds=[*range(config.num_seeds)]):
+        if config.smoke:
+            console.print(SMOKE)
         console.print(plan_sentence(acceptance_plan(config.sizes)))
         base: dict[str, Any] = {}
         for phase in PHASES:

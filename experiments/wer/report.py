@@ -16,7 +16,14 @@ from experiments.wer.config import DOMAINS
 from experiments.wer.methods import LABELS, WER
 from jerp.runs.cells import interval, markdown_table, number
 
-__all__ = ["STAND_INS", "directions", "document", "standing_lines", "terminal_table"]
+__all__ = [
+    "SMOKE",
+    "STAND_INS",
+    "directions",
+    "document",
+    "standing_lines",
+    "terminal_table",
+]
 
 Numbers = Mapping[str, Any]
 
