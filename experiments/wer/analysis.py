@@ -45,7 +45,10 @@ def analyse(key: Key, config: WerConfig) -> Numbers:
             }
             for name, cell in methods.items()
         },
-        "phases": {str(p): answers.success(keys, cell) for p, cell in phases.items()},
+        "phases": {
+            str(p): {**answers.success(keys, cell), "cost": answers.cost(cell)}
+            for p, cell in phases.items()
+        },
         "depths": {
             name: [
                 {

@@ -50,6 +50,8 @@ INTERVALS = (
     "All: the mean of the domains."
 )
 
+WRITTEN = ("executor calls", "optimizer tokens", "s")
+
 OPTIMIZERS = {"untrained": "untrained", WER: "trained"}
 
 TOLD = {
@@ -220,17 +222,26 @@ def _costs(cost: Numbers, validation: float | None) -> list[str]:
     ]
 
 
+def _written(cost: Numbers) -> list[str]:
+    """What writing the skills of a row took; see `WRITTEN`."""
+    return [f"{cost[name]:,.0f}" for name in ("calls", "draft_tokens", "seconds")]
+
+
 def _phase_rows(results: Numbers) -> tuple[list[str], list[list[str]]]:
     rows = [
-        [phase, *(interval_cell(found[d]) for d in (*DOMAINS, "all"))]
+        [
+            phase,
+            *(interval_cell(found[d]) for d in (*DOMAINS, "all")),
+            *_written(found["cost"]),
+        ]
         for phase, found in results["phases"].items()
     ]
-    return ["phase", *DOMAINS, "all"], rows
+    return ["phase", *DOMAINS, "all", *WRITTEN], rows
 
 
 def _depth_rows(results: Numbers) -> tuple[list[str], list[list[str]]]:
     merged, own = ([f"{kind}, {d}" for d in DOMAINS] for kind in ("merged", "own"))
-    header = ["optimizer", "depth", *merged, "merged", *own, "own", "executor calls"]
+    header = ["optimizer", "depth", *merged, "merged", *own, "own", *WRITTEN]
     rows = []
     for name, depths in results["depths"].items():
         for depth, found in enumerate(depths):
@@ -239,8 +250,8 @@ def _depth_rows(results: Numbers) -> tuple[list[str], list[list[str]]]:
                 for kind in ("merged", "own")
                 for d in (*DOMAINS, "all")
             ]
-            calls = f"{found['cost']['calls']:,.0f}"
-            rows.append([OPTIMIZERS[name], str(depth), *cells, calls])
+            cost = _written(found["cost"])
+            rows.append([OPTIMIZERS[name], str(depth), *cells, *cost])
     return header, rows
 
 
