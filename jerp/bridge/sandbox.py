@@ -20,7 +20,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from jerp.bridge.sandbox_pool import REQUIRED_PROTECTIONS, Isolation, WorkerPool
+from jerp.bridge.sandbox_pool import (
+    REQUIRED_PROTECTIONS,
+    Isolation,
+    PooledSandbox,
+    WorkerPool,
+)
 from jerp.bridge.sandbox_report import (
     RunStatus,
     TestCase,
@@ -107,7 +112,7 @@ def verdict_key(code: str, tests: Sequence[TestCase], limits: Limits) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Sandbox:
+class Sandbox(PooledSandbox):
     """Judges untrusted code by test cases. May be used from several threads at once.
 
     Processes start when first needed, one for each thread that runs at the same time,
@@ -133,24 +138,11 @@ class Sandbox:
     ):
         self.limits = limits or Limits()
         self._store, self._recheck = store, recheck
-        self._pool = WorkerPool(
-            asdict(self.limits), isolation=isolation, allow_weaker=allow_weaker
+        super().__init__(
+            WorkerPool(
+                asdict(self.limits), isolation=isolation, allow_weaker=allow_weaker
+            )
         )
-
-    def __enter__(self) -> Sandbox:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def isolation(self) -> str:
-        """The isolation in use. Starts a process where none has been.
-
-        Raises:
-          SandboxError: see `run_tests`.
-        """
-        return self._pool.isolation
 
     @property
     def protections(self) -> dict[str, str]:
@@ -188,10 +180,6 @@ class Sandbox:
         if self._store is not None:
             self._store.put("verdict", key, report_to_record(report))
         return report
-
-    def close(self) -> None:
-        """Ends the idle processes; later use starts new ones."""
-        self._pool.close()
 
     def _judge(self, code: str, tests: Sequence[TestCase]) -> TestReport:
         if len(code) > _MOST_CODE_CHARS:

@@ -12,12 +12,12 @@ import signal
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from jerp.bridge.sandbox_worker import Worker
 from jerp.errors import SandboxError, UnknownNameError
 
-__all__ = ["REQUIRED_PROTECTIONS", "Isolation", "WorkerPool"]
+__all__ = ["REQUIRED_PROTECTIONS", "Isolation", "PooledSandbox", "WorkerPool"]
 
 REQUIRED_PROTECTIONS = ("memory", "processes", "network", "signals", "writes")
 """Without all of these nothing runs, unless `allow_weaker`; "reads" is not required."""
@@ -168,3 +168,33 @@ class WorkerPool:
         if self._wanted != "auto":
             return (self._wanted,)
         return ("namespaces", "filter", *(("limits",) if self._allow_weaker else ()))
+
+
+class PooledSandbox:
+    """What sandboxes have in common, whatever their processes run.
+
+    Args:
+      pool: of processes.
+    """
+
+    def __init__(self, pool: WorkerPool):
+        self._pool = pool
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def isolation(self) -> str:
+        """The isolation in use. Starts a process where none has been.
+
+        Raises:
+          SandboxError: no process can be started with what is required.
+        """
+        return self._pool.isolation
+
+    def close(self) -> None:
+        """Ends the idle processes; later use starts new ones."""
+        self._pool.close()

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from jerp.bridge.sandbox_pool import Isolation, WorkerPool
+from jerp.bridge.sandbox_pool import Isolation, PooledSandbox, WorkerPool
 from jerp.bridge.sql_report import (
     Database,
     SqlLimits,
@@ -52,7 +52,7 @@ def quoted_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class SqlSandbox:
+class SqlSandbox(PooledSandbox):
     """Runs statements on databases. May be used from several threads at once.
 
     Example:
@@ -79,28 +79,10 @@ class SqlSandbox:
         most = asdict(self.limits)
         # The process sends rows and database through one pipe, the latter in base64.
         most["output_kib"] += 1400 * self.limits.database_mib + _SLACK_KIB
-        self._pool = WorkerPool(
-            most
-            | {"files_mib": 1, "open_files": 16, "row_kib": self.limits.output_kib},
-            isolation=isolation,
-            allow_weaker=allow_weaker,
-            runs="sql",
+        most |= {"files_mib": 1, "open_files": 16, "row_kib": self.limits.output_kib}
+        super().__init__(
+            WorkerPool(most, isolation=isolation, allow_weaker=allow_weaker, runs="sql")
         )
-
-    def __enter__(self) -> SqlSandbox:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def isolation(self) -> str:
-        """The isolation in use. Starts a process where none has been.
-
-        Raises:
-          SandboxError: see `run`.
-        """
-        return self._pool.isolation
 
     @property
     def protections(self) -> Mapping[str, str]:
@@ -151,10 +133,6 @@ class SqlSandbox:
             text = f"the statement has over {self.limits.statement_chars} characters"
             return SqlResult("limit", database, text=text)
         return self._answer(database, statement, read_only=read_only)
-
-    def close(self) -> None:
-        """Ends the idle processes; later use starts new ones."""
-        self._pool.close()
 
     def _answer(
         self,

@@ -1,6 +1,5 @@
 """A language model that writes skills: its settings, its tasks, and what it chooses."""
 
-import ast
 from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
@@ -35,6 +34,7 @@ from experiments.wer.language_model_reader import (
     told_program,
 )
 from experiments.wer.language_model_skills import STEPS, any_draft, any_revision
+from jerp.bridge.sandbox import Sandbox
 from jerp.bridge.scripted import ScriptedExecutor
 from jerp.domains.controlled.coding import CodingDomain
 from jerp.errors import ConfigError, UnknownNameError
@@ -163,12 +163,13 @@ def test_no_task_is_in_two_parts_of_a_run():
 
 
 def test_the_reference_of_a_task_passes_its_tests():
-    for task in DOMAIN.generate(1, 30):
-        names = {}
-        exec(reference_code(task), names)
-        for call, expected in task.payload["hidden"]:
-            assert eval(call, names) == ast.literal_eval(expected)
-        assert task.payload["name"] in secrets_of(task)
+    with Sandbox() as sandbox:
+        domain = CodingDomain(sandbox)
+        for task in domain.generate(1, 30):
+            workspace = domain.begin(task, 0)
+            assert domain.verify(task, reference_code(task), workspace).success
+            assert not domain.verify(task, task.prompt, workspace).success
+            assert task.payload["name"] in secrets_of(task)
 
 
 def test_a_run_is_told_by_its_program_and_what_the_tests_said():
