@@ -88,10 +88,11 @@ def make_domain(
 
 def make_tasks(domain: ControlledDomain, seed: int) -> tuple[Task, ...]:
     """A domain's tasks: `NUM_TASKS`, or all that a benchmark has."""
-    from jerp.domains.dbbench import DbBenchDomain
+    from jerp.domains.benchmark_domain import BenchmarkDomain
 
-    fixed = isinstance(domain, DbBenchDomain)
-    return domain.generate(seed, domain.num_tasks if fixed else NUM_TASKS)
+    if isinstance(domain, BenchmarkDomain):
+        return domain.generate(seed, domain.num_tasks)
+    return domain.generate(seed, NUM_TASKS)
 
 
 def data_versions(names: Sequence[str], data: Path | None) -> dict[str, str]:

@@ -186,11 +186,11 @@ class ControlledDomain(ABC):
     def advance(
         self, workspace: Workspace, action: int, completion: Completion | None
     ) -> Workspace:
-        """The workspace after a legal `action`; at submit the verifier judges."""
+        """The workspace after a legal `action`; at its end the verifier judges."""
         after, step, observation = self._act(workspace, action, completion)
         cost = self.call_cost if completion is not None else self.step_cost
         step = replace(step, action=ACTIONS[action], cost=cost)
-        terminated = action == Action.SUBMIT
+        terminated = self._ends(after, action)
         number = workspace.step + 1
         entry: dict[str, Any] = {"action": ACTIONS[action], "observation": observation}
         if completion is not None:
@@ -280,6 +280,10 @@ class ControlledDomain(ABC):
     def _submit(self, workspace: Workspace) -> Effect:
         draft = workspace.draft or ""
         return workspace, ProcessStep("submit", arguments=draft), draft
+
+    def _ends(self, after: Workspace, action: int) -> bool:
+        """Whether the episode is over, other than by its budget."""
+        return action == Action.SUBMIT
 
     def _claims(self, workspace: Workspace) -> dict[str, int]:
         """`claims` and `evidence` of the draft, where a domain has such."""

@@ -14,18 +14,17 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from random import Random
 from typing import ClassVar
 
 from jerp.bridge.executor import Completion, Message, Request, Sampling
 from jerp.bridge.sql_sandbox import SqlResult, SqlTable, quoted_name
-from jerp.domains.base import ControlledDomain, Effect, Feedback, Workspace
+from jerp.domains.base import Effect, Feedback, Workspace
+from jerp.domains.benchmark_domain import BenchmarkDomain
 from jerp.domains.controlled.criteria import checked
 from jerp.domains.dbbench.benchmark import DbBench
 from jerp.domains.dbbench.entries import Entry
 from jerp.domains.dbbench.scoring import labels_match
 from jerp.domains.dbbench.session import hash_of, shown
-from jerp.errors import ConfigError
 from jerp.harness.actions import Action
 from jerp.records import Criterion, ProcessStep, Task, Verdict
 
@@ -41,7 +40,7 @@ PUBLIC_WEIGHT = 0.25
 ROWS_SHOWN = 3
 
 
-class DbBenchDomain(ControlledDomain):
+class DbBenchDomain(BenchmarkDomain):
     """One SQL statement a task; see the module's docstring for what is real.
 
     Args:
@@ -55,39 +54,12 @@ class DbBenchDomain(ControlledDomain):
     ladder: ClassVar[int] = 2
 
     def __init__(self, benchmark: DbBench, split: str = "standard"):
-        self._benchmark, self._split = benchmark, split
-
-    @property
-    def num_tasks(self) -> int:
-        """Tasks of the split whose reference is not broken."""
-        return len(self._usable())
+        super().__init__(benchmark, split)
+        self._benchmark = benchmark
 
     def preflight(self) -> Mapping[str, str]:
         """The sandbox's protections, or its refusal before anything is run."""
         return self._benchmark.sandbox.protections
-
-    def generate(self, seed: int, num_tasks: int) -> tuple[Task, ...]:
-        """Tasks of the split whose reference is not broken, in an order by the seed.
-
-        In turns of difficulty as far as there are such; fewer are a prefix of more.
-
-        Raises:
-          ConfigError: the split has not so many.
-        """
-        tasks = self._usable()
-        if not 1 <= num_tasks <= len(tasks):
-            raise ConfigError(
-                f"num_tasks: expected 1 to {len(tasks)}, which dbbench/{self._split} "
-                f"has, got {num_tasks}"
-            )
-        Random(seed).shuffle(tasks)
-        turns: dict[int, int] = {}
-        placed = []
-        for task in tasks:
-            turn = turns[task.difficulty] = turns.get(task.difficulty, 0) + 1
-            placed.append((turn, task.difficulty, task))
-        placed.sort(key=lambda place: place[:2])
-        return tuple(task for *_, task in placed[:num_tasks])
 
     def request(self, workspace: Workspace, action: int) -> Request | None:
         """A function of task, what is in hand and, to revise, draft and feedback."""
@@ -192,10 +164,6 @@ class DbBenchDomain(ControlledDomain):
         digest = _digest(workspace.draft or "")
         step = ProcessStep("submit", arguments=digest, code_hash=digest)
         return workspace, step, "submitted"
-
-    def _usable(self) -> list[Task]:
-        broken = self._benchmark.broken
-        return [t for t in self._benchmark.tasks(self._split) if t.key not in broken]
 
     def _run(self, task: Task, statement: str) -> SqlResult:
         benchmark = self._benchmark
