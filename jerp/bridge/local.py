@@ -6,7 +6,6 @@ call it from a callback of a running jitted program (`jerp.bridge.callback` says
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,16 +14,9 @@ from typing import Any, Literal, Protocol
 import jax
 
 from jerp.bridge.batching import Batcher, BatchShape
-from jerp.bridge.chat import ChatTemplate, before_stop, settled_text, visible_text
-from jerp.bridge.executor import (
-    Completion,
-    Request,
-    Sampling,
-    Status,
-)
-from jerp.bridge.request_records import (
-    request_seed,
-)
+from jerp.bridge.chat import ChatTemplate, settled_text, visible_text
+from jerp.bridge.chat_jobs import ChatJobs, in_thread
+from jerp.bridge.executor import Completion, Request, Sampling
 from jerp.bridge.rows import Job
 from jerp.errors import ExecutorError
 from jerp.models.decoder import DecoderConfig, cast_products
@@ -80,8 +72,8 @@ class LoadedModel(Protocol):
 class LocalExecutor:
     """Answers requests with a decoder in this process; see `Executor`.
 
-    Tokens of a completion include the stop token, or those of the stop string; text
-    includes neither. Log-probabilities are under the distribution sampled from.
+    `jerp.bridge.chat_jobs.ChatJobs` says which tokens and which text a completion has.
+    Log-probabilities are under the distribution sampled from.
 
     Args:
       model: loaded weights; its tokenizer decides what a token is.
@@ -103,9 +95,12 @@ class LocalExecutor:
                 "the model has no chat template: expected an instruction-tuned model"
             )
         shape = shape or BatchShape()
-        self._tokenizer, self._stop_tokens = model.tokenizer, model.stop_tokens
-        self._context_length = model.config.context_length
-        self._template = ChatTemplate(model.chat_template, model.template_variables)
+        self._chats = ChatJobs(
+            model.tokenizer,
+            ChatTemplate(model.chat_template, model.template_variables),
+            stop_tokens=model.stop_tokens,
+            context_length=model.config.context_length,
+        )
         config, params = cast_products(model.config, model.params, numerics)
         self._batcher = Batcher(config, params, shape)
         self._lock = threading.Lock()
@@ -122,20 +117,15 @@ class LocalExecutor:
         computation after the chunk under way. `on_text` is called after tokens, with
         text that only grows; what is held back comes with the completion.
         """
-        cancelled = threading.Event()
-        try:
-            return await asyncio.to_thread(self._complete, requests, cancelled, on_text)
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
+        return await in_thread(partial(self._complete, requests, on_text))
 
     def _complete(
         self,
         requests: Sequence[Request],
-        cancelled: threading.Event,
         on_text: OnText | None,
+        cancelled: Callable[[], bool],
     ) -> list[Completion]:
-        prepared = [self._prepare(request) for request in requests]
+        prepared = [self._chats.job(request) for request in requests]
         if on_text is not None:
             for index, (job, request) in enumerate(
                 zip(prepared, requests, strict=True)
@@ -145,42 +135,15 @@ class LocalExecutor:
                     job.ends = partial(self._told, job.ends, tell, request.sampling)
         jobs = [job for job in prepared if isinstance(job, Job)]
         with self._lock:
-            self._batcher.run(jobs, cancelled=cancelled.is_set)
-        if cancelled.is_set():
+            self._batcher.run(jobs, cancelled=cancelled)
+        if cancelled():
             return []
         return [
-            self._finish(job, request.sampling) if isinstance(job, Job) else job
+            self._chats.completion(job, request.sampling)
+            if isinstance(job, Job)
+            else job
             for job, request in zip(prepared, requests, strict=True)
         ]
-
-    def _prepare(self, request: Request) -> Job | Completion:
-        """The job of a request, or the completion that says why there is none."""
-        sampling, context = request.sampling, self._context_length
-        if request.tools:
-            reason = "tools: expected none, this decoder does not call any"
-            return Completion("", status="error", error=reason)
-        try:
-            text = self._template.render(request.messages)
-        except ValueError as error:
-            return Completion("", status="error", error=f"messages: {error}")
-        prompt = self._tokenizer.encode(text, add_special_tokens=False).ids
-        if not prompt or len(prompt) + sampling.max_tokens > context:
-            return Completion(
-                text="",
-                status="error",
-                tokens_in=len(prompt),
-                error=f"a prompt of {len(prompt)} tokens with max_tokens="
-                f"{sampling.max_tokens} does not fit the context of {context} tokens",
-            )
-        return Job(
-            prompt=tuple(prompt),
-            seed=request_seed(request),
-            temperature=sampling.temperature,
-            top_k=sampling.top_k,
-            top_p=sampling.top_p,
-            max_tokens=sampling.max_tokens,
-            ends=partial(self._ends, sampling),
-        )
 
     def _told(
         self,
@@ -192,31 +155,6 @@ class LocalExecutor:
         """`ends`, telling the text of a job that goes on."""
         is_end = ends(tokens)
         if not is_end:
-            tell(settled_text(visible_text(self._tokenizer, tokens), sampling.stop))
+            text = visible_text(self._chats.tokenizer, tokens)
+            tell(settled_text(text, sampling.stop))
         return is_end
-
-    def _ends(self, sampling: Sampling, tokens: Sequence[int]) -> bool:
-        if tokens[-1] in self._stop_tokens:
-            return True
-        if not sampling.stop:
-            return False
-        text = visible_text(self._tokenizer, tokens)
-        return before_stop(text, sampling.stop) is not None
-
-    def _finish(self, job: Job, sampling: Sampling) -> Completion:
-        ended = job.tokens[-1] in self._stop_tokens
-        shown = job.tokens[:-1] if ended else job.tokens
-        text = visible_text(self._tokenizer, shown)
-        before = before_stop(text, sampling.stop)
-        if before is not None:
-            text, ended = before, True
-        status: Status = "ok" if ended else "truncated"
-        return Completion(
-            text=text,
-            status=status if text.strip() else "empty",
-            tokens=tuple(job.tokens),
-            log_probs=tuple(job.log_probs),
-            tokens_in=len(job.prompt),
-            tokens_out=len(job.tokens),
-            seconds=job.seconds,
-        )

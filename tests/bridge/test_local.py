@@ -80,7 +80,7 @@ def test_an_assistant_message_is_continued():
 @pytest.fixture
 def one_seed(monkeypatch):
     """Stop strings and `max_tokens` then change only where a completion ends."""
-    monkeypatch.setattr("jerp.bridge.local.request_seed", lambda request: 7)
+    monkeypatch.setattr("jerp.bridge.chat_jobs.request_seed", lambda request: 7)
 
 
 def test_a_stop_string_ends_the_text_before_it(one_seed):
@@ -108,7 +108,7 @@ def stop_at(monkeypatch):
     """Makes a token a stop token of the executor under test."""
 
     def change(token):
-        monkeypatch.setattr(executor(), "_stop_tokens", (token,))
+        monkeypatch.setattr(executor()._chats, "stop_tokens", (token,))
 
     return change
 
