@@ -15,6 +15,8 @@ EXTRAS = {
     "tpu": ["jax[tpu]"],
     "parquet": ["pyarrow"],
     "remote": ["openai>=3.0"],
+    "torch": ["torch"],
+    "llama-cpp": ["llama-cpp-python>=0.3.16"],
     "serve": ["starlette>=1.0", "uvicorn>=0.35"],
     "inspect": ["zstandard"],
     "mirrors": ["tensorboardX", "wandb"],
