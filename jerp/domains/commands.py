@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -75,14 +75,21 @@ class CommandSession:
       opening: the task and what is seen at the start.
       act: carries a command out.
       release: called once, when the episode is closed.
+      admissible: the commands that the world takes now, where it knows them.
     """
 
     tools = (ACT,)
 
     def __init__(
-        self, opening: str, act: Callable[[str], Outcome], release: Callable[[], None]
+        self,
+        opening: str,
+        act: Callable[[str], Outcome],
+        release: Callable[[], None],
+        *,
+        admissible: Callable[[], Iterable[str]] = tuple,
     ):
         self._opening, self._act, self._release = opening, act, release
+        self._admissible = admissible
         self._last = Outcome(opening, 0.0, False, False)
         self._closed = False
 
@@ -90,6 +97,12 @@ class CommandSession:
     def opening(self) -> str:
         """The task and what is seen at the start."""
         return self._opening
+
+    @property
+    def admissible(self) -> tuple[str, ...]:
+        """Commands that the world takes now; none if it cannot tell, or at the end."""
+        over = self._closed or self._last.ended
+        return () if over else tuple(self._admissible())
 
     def move(self, move: Move) -> Reply:
         """Gives a command; words that are none, and all else, are errors."""
@@ -119,7 +132,7 @@ class CommandSession:
         self._closed = True
         release = self._release
         # A world that is still held when Python ends complains of it.
-        del self._act, self._release
+        del self._act, self._admissible, self._release
         release()
 
 

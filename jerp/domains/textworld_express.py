@@ -112,7 +112,12 @@ class TextWorldExpress:
             )
 
         opening = f"{first['taskDescription']}\n{first['observation']}"
-        return CommandSession(opening, act, lambda: self._worlds.give(world))
+        return CommandSession(
+            opening,
+            act,
+            lambda: self._worlds.give(world),
+            admissible=lambda: world.runHistory[-1]["validActions"],
+        )
 
     def oracle(self, task: Task) -> tuple[Move, ...]:
         """The package's gold path, as far as it is needed."""

@@ -40,6 +40,28 @@ def test_an_episode_by_hand():
     assert given == ["open the door", "fly", "win"] and released == [True]
 
 
+def test_admissible_commands_are_those_of_the_world_as_long_as_it_goes_on():
+    left = ["win", "fly"]
+
+    def act(line):
+        left.remove(line)
+        return Outcome(line, 0, line == "win", line == "win")
+
+    with closing(CommandSession("", act, list, admissible=lambda: left)) as played:
+        assert played.admissible == ("win", "fly")
+        played.move(command("fly"))
+        assert played.admissible == ("win",)
+        left.append("look")
+        played.move(command("win"))
+        assert left == ["look"] and played.admissible == ()
+    told = session([])
+    assert told.admissible == ()
+    told.close()
+    closed = CommandSession("", act, list, admissible=lambda: left)
+    closed.close()
+    assert closed.admissible == ()
+
+
 @pytest.mark.parametrize(
     "move",
     [

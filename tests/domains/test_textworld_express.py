@@ -42,6 +42,7 @@ def test_an_episode_by_hand(games):
         unknown = session.move(command("frobnicate"))
         assert unknown.error and unknown.text.startswith("Unknown action")
         assert session.score().score == 0
+        assert games.oracle(easy)[0].arguments["command"] in session.admissible
         replies = [session.move(move) for move in games.oracle(easy)]
         assert (
             replies[-1].ended and session.score().success and session.score().score == 1
