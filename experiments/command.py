@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 __all__ = ["command_of"]
@@ -13,17 +14,23 @@ def command_of(program: str, config: Any, names: Sequence[str]) -> str:
 
     Args:
       program: such as `jerp run harness`.
-      config: a dataclass whose fields all have plain defaults.
+      config: a dataclass whose fields all have plain defaults, or are one themselves,
+        whose fields are then options like its own.
       names: of the fields that can change a result, in this order.
     """
-    words = [program]
+    return " ".join([program, *_options(config, names)])
+
+
+def _options(config: Any, names: Sequence[str]) -> Iterator[str]:
     for name in names:
         value = getattr(config, name)
         if value == type(config).__dataclass_fields__[name].default:
             continue
-        words.append(f"--{name}")
+        if is_dataclass(value):
+            yield from _options(value, [*type(value).__dataclass_fields__])
+            continue
+        yield f"--{name.replace('_', '-')}"
         if isinstance(value, tuple):
-            words += map(str, value)
+            yield from map(str, value)
         elif value is not True:
-            words.append(str(value))
-    return " ".join(words)
+            yield str(value)

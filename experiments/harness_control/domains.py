@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from jerp.errors import UnknownNameError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from jerp.bridge.store import ResponseStore
     from jerp.domains.base import ControlledDomain
+    from jerp.domains.tool_use import Calling
     from jerp.records import Task
 
 __all__ = [
@@ -31,26 +33,32 @@ DOMAINS = (
     "long-memory",
     "planning",
 )
-BENCHMARKS = ("dbbench",)
+BENCHMARKS = ("dbbench", "bfcl")
 """Played by the same seven actions; nothing of them is recorded."""
 NUM_TASKS = 300
 """Tasks that a generator makes of one seed; sizes take a stratified part."""
 
 
 def make_domain(
-    name: str, store: ResponseStore, data: Path | None = None
+    name: str,
+    store: ResponseStore,
+    data: Path | None = None,
+    *,
+    calling: Calling = "text",
 ) -> ControlledDomain:
     """The domain called `name`; verdicts of run code are kept in `store`.
 
     Args:
       name: in `DOMAINS` or `BENCHMARKS`.
       store: of the run.
-      data: folder of a benchmark's files; None takes what its variable names.
+      data: of a benchmark, see `jerp.domains.catalogue.make_benchmark`.
+      calling: how a benchmark's tools are called.
 
     Raises:
       UnknownNameError: there is none of that name.
       ConfigError: a benchmark's files are needed, and no folder is named.
-      StorageError: they cannot be read.
+      MissingExtraError: a benchmark's package is not installed.
+      StorageError: files cannot be read.
     """
     match name:
         case "coding":
@@ -82,6 +90,10 @@ def make_domain(
             from jerp.domains.dbbench import DbBench, DbBenchDomain
 
             return DbBenchDomain(DbBench(data))
+        case "bfcl":
+            from jerp.domains.bfcl import Bfcl, BfclDomain
+
+            return BfclDomain(Bfcl(data), calling=calling)
         case _:
             raise UnknownNameError("domain", name, (*DOMAINS, *BENCHMARKS))
 
@@ -96,13 +108,16 @@ def make_tasks(domain: ControlledDomain, seed: int) -> tuple[Task, ...]:
 
 
 def data_versions(names: Sequence[str], data: Path | None) -> dict[str, str]:
-    """Which files the benchmarks among these domains have, for a run's manifest.
+    """Which version the benchmarks among these domains have, for a run's manifest.
 
     Raises:
-      ConfigError, StorageError: see `make_domain`.
+      ConfigError, MissingExtraError, StorageError: see `make_domain`.
     """
-    if "dbbench" not in names:
-        return {}
-    from jerp.domains.dbbench import DbBench
+    from jerp.domains.catalogue import make_benchmark
 
-    return {"dbbench": DbBench(data).version}
+    found = {}
+    for name in names:
+        if name in BENCHMARKS:
+            with closing(make_benchmark(name, data)) as benchmark:
+                found[name] = benchmark.version
+    return found

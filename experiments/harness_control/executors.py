@@ -1,51 +1,25 @@
-"""The two executors of the experiment, each behind the response store."""
+"""The executors of the experiment, each behind the response store."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich.console import Console
 
+from experiments.executors.endpoint import NO_ENDPOINT, Endpoint
+from experiments.executors.opened import OpenExecutor, open_live
 from experiments.harness_control.domains import DOMAINS
 from jerp.bridge.store import ResponseStore, StoredExecutor
 from jerp.errors import StorageError
 
-__all__ = ["RECORDED", "OpenExecutor", "open_executor", "recorded_reach"]
+__all__ = ["RECORDED", "open_executor", "recorded_reach"]
 
 RECORDED = Path(__file__).parent / "recorded"
 """SmolLM2-135M's responses to every request that a controller can reach."""
-
-
-@dataclass(frozen=True)
-class OpenExecutor:
-    """An executor and the store behind it."""
-
-    kind: Literal["recorded", "smollm2"]
-    executor: StoredExecutor
-    store: ResponseStore
-
-    def description(self) -> dict[str, Any]:
-        """What a report says of the executor."""
-        stats = self.store.stats
-        return {
-            "kind": self.kind,
-            "fingerprint": self.executor.fingerprint,
-            "store": {
-                kind: {
-                    "hits": stats.hits.get(kind, 0),
-                    "misses": stats.misses.get(kind, 0),
-                    "distinct": stats.distinct.get(kind, 0),
-                }
-                for kind in ("completion", "verdict")
-            },
-            "diversity": asdict(stats.diversity),
-            "problems": list(self.store.problems),
-        }
 
 
 def recorded_reach(domain: str) -> dict[str, Any]:
@@ -55,11 +29,12 @@ def recorded_reach(domain: str) -> dict[str, Any]:
 
 @contextmanager
 def open_executor(
-    kind: Literal["recorded", "smollm2"],
+    kind: str,
     folder: Path,
     console: Console,
     *,
     domains: Sequence[str] = DOMAINS,
+    endpoint: Endpoint = NO_ENDPOINT,
 ) -> Iterator[OpenExecutor]:
     """Opens the executor called `kind`; what it answers is kept in `folder/store`.
 
@@ -68,32 +43,23 @@ def open_executor(
     Raises:
       StorageError: the recorded responses are not installed.
       WeightsError: the model's weights are neither cached nor to be had.
+      ExecutorError: the endpoint cannot be used.
     """
-    if kind == "recorded":
-        files = [RECORDED / f"{name}.jsonl.xz" for name in domains]
-        missing = [file.name for file in files if not file.exists()]
-        if missing:
-            raise StorageError(
-                f"no {', '.join(missing)} in {RECORDED}; reinstall jerp, or run the "
-                "model itself: jerp run harness --executor smollm2"
-            )
-        store = ResponseStore(None, mode="replay", read_only=files)
-        inner = None
-    else:
-        store = ResponseStore(folder / "store")
-        inner = _smollm2(console)
+    if kind != "recorded":
+        store = folder / "store"
+        with open_live(kind, endpoint, store, console) as opened:
+            yield opened
+        return
+    files = [RECORDED / f"{name}.jsonl.xz" for name in domains]
+    missing = [file.name for file in files if not file.exists()]
+    if missing:
+        raise StorageError(
+            f"no {', '.join(missing)} in {RECORDED}; reinstall jerp, or run the "
+            "model itself: jerp run harness --executor smollm2"
+        )
+    with_answers = ResponseStore(None, mode="replay", read_only=files)
     try:
-        yield OpenExecutor(kind, StoredExecutor(inner, store), store)
+        executor = StoredExecutor(None, with_answers)
+        yield OpenExecutor(kind, executor, with_answers)
     finally:
-        store.close()
-
-
-def _smollm2(console: Console) -> Any:
-    """SmolLM2-135M-Instruct in JAX, its weights fetched first if need be."""
-    from jerp.bridge.local import LocalExecutor
-    from jerp.storage.pull import pull
-    from jerp.storage.weights import load_weights
-
-    console.print("executor smollm2: fetching its weights unless they are cached")
-    pull("smollm2")
-    return LocalExecutor(load_weights("smollm2"))
+        with_answers.close()

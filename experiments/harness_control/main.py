@@ -6,7 +6,8 @@ the controllers and every trajectory; live runs also hold their response store.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,20 @@ from rich.console import Console
 from rich.progress import Progress
 
 import jerp
+from experiments.executors.opened import OpenExecutor, resolved
+from experiments.executors.spending import print_plan
 from experiments.harness_control.config import HarnessConfig
 from experiments.harness_control.domains import (
     data_versions,
     make_domain,
     make_tasks,
 )
-from experiments.harness_control.executors import (
-    OpenExecutor,
-    open_executor,
-    recorded_reach,
-)
+from experiments.harness_control.executors import open_executor, recorded_reach
+from experiments.harness_control.plan import domain_plan
 from jerp.bridge.session import Session
+from jerp.bridge.store import ResponseStore
+from jerp.bridge.stored import COMPLETION
+from jerp.domains.base import ControlledDomain
 from jerp.runs.harness.claims import prediction_check, support_check
 from jerp.runs.harness.document import write_report
 from jerp.runs.harness.domain_run import DomainRun
@@ -47,10 +50,17 @@ OVER_DOMAINS = 1_000
 def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, Any]:
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
+    config = replace(config, endpoint=resolved(config.executor, config.endpoint))
+    if config.plan:
+        return _plan(config, console)
     with (
         open_run(config.folder, _identity(config), seeds=[*range(config.seeds)]),
         open_executor(
-            config.executor, config.folder, console, domains=config.domain
+            config.executor,
+            config.folder,
+            console,
+            domains=config.domain,
+            endpoint=config.endpoint,
         ) as executor,
     ):
         results: dict[str, Any] = {
@@ -61,14 +71,34 @@ def run(config: HarnessConfig, *, console: Console | None = None) -> dict[str, A
             "sizes": asdict(config.sizes),
             "domains": {},
         }
-        with progress_bars(console) as progress:
+        with progress_bars(console, below=executor.spent) as progress:
             for name in config.domain:
                 results["domains"][name] = _one(name, config, executor, progress)
         results |= _over_domains(config.seed, results["domains"])
         results["executor"] = executor.description()
+        if spent := executor.spent():
+            console.print(f"asked of {config.executor}: {spent}")
         results = defined(results)
         _write(results, config.folder, console)
     return results
+
+
+def _plan(config: HarnessConfig, console: Console) -> dict[str, Any]:
+    """Prints what would be asked; nothing is, and nothing is written."""
+    kept = config.folder / "store"
+    store = ResponseStore(kept if kept.exists() else None, mode="replay")
+    parts = []
+    for name in config.domain:
+        with closing(_domain(name, store, config)) as domain:
+            parts += domain_plan(
+                config, domain, make_tasks(domain, config.generator_seed)
+            )
+    price = config.endpoint.price(config.endpoint.model)
+    return print_plan(parts, price, store.stored(COMPLETION), console)
+
+
+def _domain(name: str, store: ResponseStore, config: HarnessConfig) -> ControlledDomain:
+    return make_domain(name, store, config.data, calling=config.calling)
 
 
 def _identity(config: HarnessConfig) -> dict[str, Any]:
@@ -79,6 +109,8 @@ def _identity(config: HarnessConfig) -> dict[str, Any]:
         **({"data": versions} if versions else {}),
         "domain": list(config.domain),
         "executor": config.executor,
+        **({"model": config.endpoint.model} if config.endpoint.model else {}),
+        **({"calling": config.calling} if config.calling != "text" else {}),
         "seeds": config.seeds,
         "seed": config.seed,
         "generator_seed": config.generator_seed,
@@ -89,22 +121,22 @@ def _identity(config: HarnessConfig) -> dict[str, Any]:
 def _one(
     name: str, config: HarnessConfig, executor: OpenExecutor, progress: Progress
 ) -> dict[str, Any]:
-    domain = make_domain(name, executor.store, config.data)
-    if config.executor != "recorded":
-        for protection, how in domain.preflight().items():
-            progress.console.print(f"{name}: sandbox protects {protection}: {how}")
-    tasks = make_tasks(domain, config.generator_seed)
-    run = DomainRun(
-        domain=domain,
-        session=Session(domain, executor.executor),
-        folder=config.folder / name,
-        sizes=config.sizes,
-        seeds=config.seeds,
-        seed=config.seed,
-        progress=progress,
-    )
-    reach = recorded_reach(name) if config.executor == "recorded" else None
-    return {**run_domain(run, tasks), "reach": reach}
+    with closing(_domain(name, executor.store, config)) as domain:
+        if config.live:
+            for protection, how in domain.preflight().items():
+                progress.console.print(f"{name}: sandbox protects {protection}: {how}")
+        tasks = make_tasks(domain, config.generator_seed)
+        run = DomainRun(
+            domain=domain,
+            session=Session(domain, executor.executor),
+            folder=config.folder / name,
+            sizes=config.sizes,
+            seeds=config.seeds,
+            seed=config.seed,
+            progress=progress,
+        )
+        reach = None if config.live else recorded_reach(name)
+        return {**run_domain(run, tasks), "reach": reach}
 
 
 def _over_domains(seed: int, domains: dict[str, Any]) -> dict[str, Any]:

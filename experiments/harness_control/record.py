@@ -21,13 +21,10 @@ from typing import Any
 import tyro
 from rich.console import Console
 
+from experiments.executors.opened import OpenExecutor
 from experiments.harness_control.config import GENERATOR_SEEDS, SIZES
 from experiments.harness_control.domains import DOMAINS, NUM_TASKS, make_domain
-from experiments.harness_control.executors import (
-    RECORDED,
-    OpenExecutor,
-    open_executor,
-)
+from experiments.harness_control.executors import RECORDED, open_executor
 from jerp.bridge.store import compact
 from jerp.domains.explore import TaskReach, explore
 from jerp.errors import ConfigError, JerpError, UnknownNameError

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
+from experiments.executors.opened import OpenExecutor
 from experiments.harness_control.config import HarnessConfig
 from experiments.harness_control.domains import NUM_TASKS, make_domain
-from experiments.harness_control.executors import OpenExecutor
 from jerp.bridge.session import Session
 from jerp.harness.baselines import BASE_SEQUENCES
 from jerp.runs.harness.arms import LEARNED_ARMS, scripted_arms
@@ -99,7 +99,9 @@ def _of_domain(
             progress=progress,
         )
         sequence, epsilon = BASE_SEQUENCES[name], sizes.epsilon
-        made = scripted_arms(sequence, config.seeds, epsilon=epsilon)
+        made = scripted_arms(
+            sequence, config.seeds, epsilon=epsilon, max_steps=domain.max_steps
+        )
         scripted = {arm.name: arm for arm in made}
         learns_from = training_plan(tasks, train, sizes)
         behaviour = scripted["perturbed"].policy_fn

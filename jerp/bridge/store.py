@@ -115,6 +115,11 @@ class ResponseStore:
             (self._misses if record is None else self._hits)[kind] += 1
             return record
 
+    def stored(self, kind: str) -> int:
+        """How many records of a kind there are."""
+        with self._lock:
+            return len(self._records.get(kind, {}))
+
     def put(self, kind: str, key: str, record: Mapping[str, Any]) -> None:
         """Keeps a JSON-able record under `key`.
 

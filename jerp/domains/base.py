@@ -143,6 +143,9 @@ class ControlledDomain(ABC):
         """
         return {}
 
+    def close(self) -> None:  # noqa: B027
+        """Ends what episodes have left open; a second time does nothing."""
+
     def begin(self, task: Task, sample_index: int) -> Workspace:
         """A fresh workspace."""
         return Workspace(task=task, sample_index=sample_index)

@@ -16,7 +16,7 @@ class BenchmarkDomain(ControlledDomain):
     """Base of the benchmarks that are played by the seven actions.
 
     Args:
-      benchmark: where tasks come from; its owner closes it.
+      benchmark: where tasks come from; closed with the domain.
       split: part of it.
     """
 
@@ -52,7 +52,8 @@ class BenchmarkDomain(ControlledDomain):
         return tuple(task for *_, task in placed[:num_tasks])
 
     def close(self) -> None:
-        """Ends what episodes have left open; a second time does nothing."""
+        """Ends the benchmark, and what episodes have left open."""
+        self._source.close()
 
     def _usable(self) -> list[Task]:
         broken = self._source.broken

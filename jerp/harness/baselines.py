@@ -49,7 +49,15 @@ BASE_SEQUENCES: dict[str, tuple[Action, ...]] = {
         Action.DRAFT,
         Action.SUBMIT,
     ),
-    "dbbench": (Action.OBSERVE, Action.DRAFT, Action.CALL_TOOL, Action.SUBMIT),
+    **dict.fromkeys(
+        ("dbbench", "humaneval"),
+        (Action.OBSERVE, Action.DRAFT, Action.CALL_TOOL, Action.SUBMIT),
+    ),
+    # Goes on from the end: drafts, and calls or submits, until the episode is over.
+    **dict.fromkeys(
+        ("bfcl", "tau2-airline", "tau2-retail", "tau2-telecom"),
+        (Action.OBSERVE, Action.DRAFT, Action.CALL_TOOL, Action.SUBMIT),
+    ),
     "simulated": (Action.OBSERVE, Action.RETRIEVE, Action.DRAFT, Action.SUBMIT),
 }
 """What each domain's harness does without a controller; no check in it."""

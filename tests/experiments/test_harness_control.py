@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from experiments.executors.endpoint import Endpoint
 from experiments.harness_control import main
 from experiments.harness_control.analysis import load_results, score
 from experiments.harness_control.config import HarnessConfig
@@ -179,7 +180,19 @@ def test_unknown_domain_is_answered_with_the_nearest():
         ({"full": True}, "smollm2"),
         ({"domain": ("coding", "coding")}, "distinct"),
         ({"domain": ("dbbench",)}, "nothing of dbbench is recorded"),
-        ({"data": Path("x")}, "data: expected with --domain dbbench alone, got x"),
+        ({"data": Path("x")}, "data: expected with one benchmark of dbbench, bfcl"),
+        ({"tasks": 0}, "tasks: expected at least 1, got 0"),
+        ({"plan": True}, "plan: .* costs nothing; add --executor"),
+        ({"executor": "no/model"}, "executor: no/model: no such file or folder"),
+        ({"endpoint": Endpoint("m")}, "model: expected with an address"),
+        (
+            {"executor": "smollm2", "endpoint": Endpoint(concurrency=2)},
+            "concurrency: expected with an address",
+        ),
+        (
+            {"executor": "http://h/v1", "endpoint": Endpoint(max_dollars=1.0)},
+            "max_dollars: expected --prices FILE",
+        ),
     ],
 )
 def test_bad_settings_name_themselves(settings, word):

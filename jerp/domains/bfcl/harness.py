@@ -14,7 +14,7 @@ class BfclDomain(ToolUseDomain):
     """Conversations of several turns, judged by the official checker in the end.
 
     Args:
-      benchmark: a `Bfcl`; its owner closes it.
+      benchmark: a `Bfcl`; closed with the domain.
       split: part of it.
       settings: of `ToolUseDomain`.
     """

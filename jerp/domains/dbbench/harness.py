@@ -44,7 +44,7 @@ class DbBenchDomain(BenchmarkDomain):
     """One SQL statement a task; see the module's docstring for what is real.
 
     Args:
-      benchmark: where tasks come from; its owner closes it.
+      benchmark: where tasks come from; closed with the domain.
       split: part of it.
     """
 

@@ -50,7 +50,7 @@ class ToolUseDomain(BenchmarkDomain):
     """Conversations in which tools are called; see the module's docstring.
 
     Args:
-      benchmark: where tasks come from; its owner closes it.
+      benchmark: where tasks come from; closed with the domain.
       split: part of it.
       calling: how the executor calls tools.
       policy: what the benchmark has the executor know in every task.
@@ -128,8 +128,9 @@ class ToolUseDomain(BenchmarkDomain):
         return done, tuple(sorted(talk.brought)), hand, feedback
 
     def close(self) -> None:
-        """Closes the sessions of episodes that did not end."""
+        """Closes the benchmark, and the sessions of episodes that did not end."""
         self._live.close()
+        super().close()
 
     def _observe(self, workspace: Workspace) -> Effect:
         after = replace(workspace, observed=True)

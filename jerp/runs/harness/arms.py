@@ -43,14 +43,24 @@ class Arm:
 
 
 def scripted_arms(
-    sequence: Sequence[Action], seeds: int, *, epsilon: float
+    sequence: Sequence[Action], seeds: int, *, epsilon: float, max_steps: int
 ) -> tuple[Arm, ...]:
     """Arms that learn nothing; a random one runs once a seed, the others once."""
-    perturbed = baselines.perturbed_policy(sequence, epsilon=epsilon)
+    base, forced, conditional = (
+        make(sequence, max_steps=max_steps)
+        for make in (
+            baselines.base_policy,
+            baselines.forced_check_policy,
+            baselines.conditional_policy,
+        )
+    )
+    perturbed = baselines.perturbed_policy(
+        sequence, epsilon=epsilon, max_steps=max_steps
+    )
     return (
         Arm("random", baselines.uniform_policy(), [()] * seeds),
-        Arm("base", baselines.base_policy(sequence), [()]),
+        Arm("base", base, [()]),
         Arm("perturbed", perturbed, [()] * seeds),
-        Arm("forced-check", baselines.forced_check_policy(sequence), [()]),
-        Arm("conditional", baselines.conditional_policy(sequence), [()]),
+        Arm("forced-check", forced, [()]),
+        Arm("conditional", conditional, [()]),
     )

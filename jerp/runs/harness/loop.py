@@ -56,7 +56,9 @@ def run_domain(run: DomainRun, tasks: Sequence[Task]) -> dict[str, Any]:
         tasks, num_tasks=sizes.num_tasks, held_out=sizes.held_out
     )
     sequence = baselines.BASE_SEQUENCES[domain.name]
-    scripted = scripted_arms(sequence, run.seeds, epsilon=sizes.epsilon)
+    scripted = scripted_arms(
+        sequence, run.seeds, epsilon=sizes.epsilon, max_steps=domain.max_steps
+    )
     base, perturbed = (
         next(arm for arm in scripted if arm.name == name)
         for name in ("base", "perturbed")

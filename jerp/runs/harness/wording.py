@@ -62,12 +62,15 @@ def caption(results: Mapping[str, Any], domain: Mapping[str, Any]) -> str:
 
 def executor_line(results: Mapping[str, Any]) -> str:
     """Which executor the numbers rest on, in words."""
-    kind = results["executor"]["kind"]
+    executor = results["executor"]
+    kind, fingerprint = executor["kind"], executor["fingerprint"]
+    if fingerprint.startswith("scripted:"):
+        return f"stand-in executor {fingerprint}"
     if kind == "recorded":
         return "SmolLM2-135M's recorded responses"
     if kind == "smollm2":
         return "SmolLM2-135M run live"
-    return f"stand-in executor {results['executor']['fingerprint']}"
+    return f"{fingerprint.removeprefix('remote:').partition('+')[0]} run live"
 
 
 def recorded_line(domain: Mapping[str, Any], results: Mapping[str, Any]) -> str:

@@ -1,0 +1,1 @@
+"""The executors that experiments run with: a model of this machine, or an endpoint."""
