@@ -91,7 +91,7 @@ def test_the_wheel_knows_its_command_version_and_extras(wheel):
     assert f"Version: {jerp.__version__}\n" in metadata
     assert "Requires-Python: >=3.11" in metadata
     extras = ("cuda12", "tpu", "dev", "notebooks", "parity", "parquet")
-    for extra in (*extras, "remote", "serve"):
+    for extra in (*extras, "remote", "serve", "torch", "llama-cpp"):
         assert f"Provides-Extra: {extra}\n" in metadata
 
 

@@ -13,8 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jerp.bridge.batching import BatchShape
-from jerp.bridge.executor import Message, Request, Sampling
 from jerp.bridge.local import LocalExecutor
 from jerp.bridge.rows import Job
 from jerp.bridge.torch_draws import draw_tokens
@@ -23,6 +21,7 @@ from jerp.errors import ConfigError, ExecutorError, MissingExtraError, WeightsEr
 from jerp.models.sampling import SamplingRows, sample_tokens
 from jerp.storage.export import export_folder
 from jerp.storage.weights import list_models, load_weights
+from tests.bridge.asking import REQUESTS, SHAPE, ask, complete, results
 from tests.bridge.tiny_model import tiny_model
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -30,9 +29,6 @@ needs_torch = [
     pytest.mark.skipif(not HAS_TORCH, reason="no torch: pip install 'jerp[torch]'"),
     pytest.mark.filterwarnings("ignore"),  # theirs
 ]
-SHAPE = BatchShape(
-    rows=4, block_size=8, prefill_blocks=4, capacity=64, chunk=2, pool_tokens=512
-)
 [INFO] = (info for info in list_models() if info.name == "smollm2")
 
 
@@ -56,35 +52,6 @@ def folder(tmp_path_factory):
 @cache
 def executor(folder, **changes):
     return TorchExecutor(folder, **{"device": "cpu", "dtype": "float32"} | changes)
-
-
-def ask(text, index=0, answer=None, **sampling):
-    sampling = {"temperature": 1.0, "max_tokens": 8} | sampling
-    messages = [Message("user", text)]
-    if answer is not None:
-        messages.append(Message("assistant", answer))
-    return Request(tuple(messages), Sampling(**sampling), index)
-
-
-REQUESTS = [
-    ask("abc", temperature=0.0),
-    *(ask("abc", index) for index in range(3)),
-    ask("a longer question", top_k=5),
-    ask("q", top_p=0.5, temperature=1.5),
-    ask("q", top_k=20, top_p=0.9, max_tokens=11),
-    ask("q", answer="so"),
-    ask("stop", stop=("e", "a", "\n"), max_tokens=30),
-    ask("x" * 130),
-    Request(()),
-]
-
-
-def complete(model, *requests):
-    return asyncio.run(model.complete(requests))
-
-
-def results(completions):
-    return [(c.text, c.status, c.tokens, c.tokens_in, c.error) for c in completions]
 
 
 def log_probs(completions):
