@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from jerp.bridge.sandbox import Limits, Sandbox, TestCase
-from tests.bridge.sandbox_programs import ATTACKS, PRELUDE
+from tests.bridge.sandbox_attack import PRELUDE
+from tests.bridge.sandbox_programs import ATTACKS
 
 LIMITS = Limits(cpu_seconds=1, wall_seconds=8.0)
 

@@ -85,8 +85,7 @@ def public_copy():
         *(REPOSITORY / name for name in ("jerp/bridge/__init__.py", "setup.py")),
         *(REPOSITORY / "tests").glob("__init__.py"),
         *(REPOSITORY / "tests/bridge").glob("__init__.py"),
-        REPOSITORY / "tests/bridge/sandbox_attacks.py",
-        REPOSITORY / "tests/bridge/sandbox_programs.py",
+        *(REPOSITORY / "tests/bridge").glob("sandbox_*.py"),
     ]
     for source in sources:
         target = folder / source.relative_to(REPOSITORY)
