@@ -7,8 +7,9 @@ of the command line's help.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 from experiments.command import command_of
 from jerp.errors import ConfigError, UnknownNameError
@@ -84,6 +85,29 @@ class JobsConfig:
         return command_of(f"jerp run {self.name}", self, self.options)
 
 
+class Setting(Protocol):
+    """What a language model's run is about, for the process that it is in."""
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What must agree for a run to be resumed."""
+        ...
+
+    def to_json(self) -> str:
+        """All of it."""
+        ...
+
+
+class NoSetting:
+    """Of an experiment in which there is nothing to choose."""
+
+    identity: Mapping[str, Any] = {}
+
+    def to_json(self) -> str:
+        """Nothing."""
+        return "{}"
+
+
 class ReaderConfig(JobsConfig):
     """Base of one whose policy may be a language model, of which there is one run.
 
@@ -123,6 +147,11 @@ class ReaderConfig(JobsConfig):
     def reads(self) -> bool:
         """Whether the policy is a language model that reads text."""
         return self.policy != "tiny"
+
+    @property
+    def setting(self) -> Setting:
+        """What a language model's run is about, beside its sizes."""
+        return NoSetting()
 
     @property
     def variant(self) -> str:

@@ -89,7 +89,9 @@ class LanguageModelRun:
             "seed": config.seed,
             "sizes": sizes_document(config.reader_sizes),
         }
-        identity = {"experiment": self.experiment, **settings}
+        about = config.setting.identity
+        identity = {"experiment": self.experiment, **settings, **about}
+        settings |= {"setting": config.setting.to_json()}
         with open_run(config.folder, identity, seeds=[0]):
             with progress_bars(console) as progress:
                 self._in_a_process(config, settings, progress)
@@ -99,6 +101,7 @@ class LanguageModelRun:
                     **origin(config),
                     "policy": config.policy,
                     "sizes": settings["sizes"],
+                    "setting": about,
                     **self.analyse(key, config.folder, config.reader_sizes),
                 }
             )

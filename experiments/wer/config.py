@@ -13,9 +13,13 @@ import io
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from experiments.executors.endpoint import NO_ENDPOINT, EndpointOptions
 from experiments.jobs.config import MODELS, ReaderConfig
 from experiments.wer.ablations import ABLATIONS, Ablation
+from experiments.wer.benchmark_sizes import benchmark_sizes
 from experiments.wer.language_model_config import PAPER, READER_SMOKE, ReaderSizes
+from experiments.wer.setting import TextSetting
+from jerp.domains.tool_use import Calling
 from jerp.errors import ConfigError
 from jerp.ops.checks import check_choice
 
@@ -201,6 +205,15 @@ class WerConfig(ReaderConfig):
         a model, has that language model write skills, with adapters that learn, for
         itself without them, which follows them: a few small programs to be written, to
         show that every part works.
+      env: of a language model: the benchmark that skills are for, instead of small
+        programs: `bfcl`.
+      data: of the benchmark: folder of its files, or the Python that has it; None takes
+        what its variable or package has.
+      calling: how tools of the benchmark are called: in words, or natively.
+      executor: of a language model: who follows skills instead of itself: an address
+        such as http://localhost:8000/v1, `smollm2`, or a path to weights.
+      plan: print what would be asked of the executor, and what it would cost.
+      endpoint: of an address.
       out: run folder; None gives `jerp-runs/wer`. The same command in the same folder
         resumes.
       smoke: check the plumbing, with one seed unless `seeds` says more, in about a
@@ -211,20 +224,37 @@ class WerConfig(ReaderConfig):
     """
 
     name = "wer"
-    options = ("seeds", "ablations", "policy", "seed", "smoke", "full", "out")
+    options = (
+        *("seeds", "ablations", "policy", "env", "data", "calling", "executor"),
+        *("endpoint", "seed", "smoke", "full", "out"),
+    )
     single = ("seeds", "workers", "ablations")
 
     seeds: int | None = None
     workers: int = 2
     ablations: tuple[Ablation, ...] | None = None
     policy: str = "tiny"
+    env: str = ""
+    data: Path | None = None
+    calling: Calling = "text"
+    executor: str = ""
+    plan: bool = False
     out: Path | None = None
     smoke: bool = False
     full: bool = False
     seed: int = 0
+    endpoint: EndpointOptions = NO_ENDPOINT
 
     def __post_init__(self):
         super().__post_init__()
+        if not self.reads:
+            for name in ("env", "data", "calling", "executor", "plan", "endpoint"):
+                if getattr(self, name) != getattr(type(self), name):
+                    raise ConfigError(
+                        f"{name}: expected with a language model, which reads text: "
+                        "add --policy smollm2-135m, or the path of another"
+                    )
+        _ = self.setting
         for name in self.ablations or ():
             check_choice("ablations", name, ABLATIONS)
         if len(set(self.ablations or ())) < len(self.ablations or ()):
@@ -246,9 +276,23 @@ class WerConfig(ReaderConfig):
     @property
     def reader_sizes(self) -> ReaderSizes:
         """Numbers of a language model's run."""
+        if self.env:
+            return benchmark_sizes(self.env, self.scale)
         if self.full:
             return PAPER
         return READER_SMOKE if self.smoke else ReaderSizes()
+
+    @property
+    def setting(self) -> TextSetting:
+        """What a language model's run is about."""
+        return TextSetting(
+            self.env, self.data, self.calling, self.executor, self.endpoint
+        )
+
+    @property
+    def variant(self) -> str:
+        """The model's name, and the benchmark's."""
+        return super().variant + (f"-{self.env}" if self.env else "")
 
 
 def _check_model(path: Path) -> None:

@@ -38,6 +38,7 @@ from experiments.wer.language_model_config import (
 )
 from experiments.wer.language_model_evaluation import evaluate_reader
 from experiments.wer.language_model_reader import AT_ONCE, Reader, open_reader
+from experiments.wer.setting import TextSetting
 from jerp.runs.skills.drafting import drafted
 from jerp.runs.skills.loop import train_skills
 from jerp.runs.skills.work import RefinementState, executed
@@ -59,13 +60,15 @@ Made = tuple[dict[str, Any], dict[str, Any]]
 """Arrays and a document."""
 
 
-def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None:
+def run_reader(
+    folder: Path, policy: str, sizes: ReaderSizes, seed: int, setting: TextSetting
+) -> None:
     """Does what is not done yet of a run."""
     if all(is_done(folder / part) for part in PARTS):
         return
     weights, notes = load_weights(MODELS.get(policy, policy)), ProcessNotes()
     make = {"base": _base, "trained": _trained, "evaluation": _evaluation}
-    with open_reader(weights, sizes, folder, seed) as reader:
+    with open_reader(weights, sizes, folder, seed, setting) as reader:
         for part in PARTS:
             if is_done(folder / part):
                 continue
@@ -147,7 +150,8 @@ def main(words: list[str]) -> int:
     settings = json.loads(config)
     sizes = settings["sizes"]
     sizes = ReaderSizes(**{**sizes, "lengths": tuple(sizes["lengths"])})
-    run_reader(Path(folder), settings["policy"], sizes, settings["seed"])
+    setting = TextSetting.from_json(settings["setting"])
+    run_reader(Path(folder), settings["policy"], sizes, settings["seed"], setting)
     return 0
 
 

@@ -134,9 +134,11 @@ def _written(where: Path, reader: Reader) -> Trajectory:
 def _demonstrations(where: Path, reader: Reader) -> list[Shown]:
     """One a task: every third is a first skill, the others revise one."""
     workplace, tasks = reader.workplace(reader.tasks.cloning), reader.tasks.cloning
+    words = reader.place.words
     rngs = [Random(f"wer/{reader.seed}/{task.key}") for task in tasks]
     before = [
-        None if i % 3 == 0 else any_draft(rng).skill for i, rng in enumerate(rngs)
+        None if i % 3 == 0 else any_draft(rng, words).skill
+        for i, rng in enumerate(rngs)
     ]
     found = []
     name = workplace.fingerprint
@@ -150,7 +152,7 @@ def _demonstrations(where: Path, reader: Reader) -> list[Shown]:
         executed(workplace, runs, trials, at_once=AT_ONCE)
         for task, skill, rng in zip(tasks, before, rngs, strict=True):
             if skill is None:
-                found.append(Shown(RefinementState(task.key), any_draft(rng)))
+                found.append(Shown(RefinementState(task.key), any_draft(rng, words)))
                 continue
             text = render_skill(skill)
             told: dict[bool, Evidence | None] = {True: None, False: None}
@@ -161,7 +163,7 @@ def _demonstrations(where: Path, reader: Reader) -> list[Shown]:
                     won = run.outcome == Outcome.SUCCESS
                     told[won] = Evidence(trial.name, run.evidence)
             state = RefinementState(task.key, text, told[True], told[False], 0)
-            found.append(Shown(state, any_revision(rng, skill)))
+            found.append(Shown(state, any_revision(rng, skill, words)))
     return found
 
 

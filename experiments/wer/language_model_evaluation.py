@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from experiments.wer.language_model_config import ReaderSizes
-from experiments.wer.language_model_reader import AT_ONCE, Reader, secrets_of
+from experiments.wer.language_model_reader import AT_ONCE, Reader
 from jerp.bridge.executor import Sampling
 from jerp.errors import ExecutorError, SkillError
 from jerp.runs.skills.domain_workplace import DomainWorkplace
@@ -164,7 +164,11 @@ def _merged(reader: Reader, skills: Sequence[MeasuredSkill]) -> Merged:
         reader.executor,
         sampling=Sampling(temperature=0.0, max_tokens=reader.sizes.merge_tokens),
         max_chars=4 * reader.sizes.prompt_tokens,
-        secrets=[secret for task in reader.tasks.train for secret in secrets_of(task)],
+        secrets=[
+            secret
+            for task in reader.tasks.train
+            for secret in reader.place.secrets(task)
+        ],
     )
     note = ""
     try:

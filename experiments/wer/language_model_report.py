@@ -13,7 +13,7 @@ from experiments.wer.language_model_evaluation import NONE, WER
 from experiments.wer.report import SMOKE
 from jerp.runs.cells import interval, markdown_table, number
 
-__all__ = ["LABELS", "STAND_INS", "curves", "document", "sentences", "table"]
+__all__ = ["LABELS", "curves", "document", "sentences", "stand_ins", "table"]
 
 Numbers = Mapping[str, Any]
 
@@ -24,10 +24,8 @@ LABELS = {
     WER: "WER",
 }
 
-STAND_INS = (
-    "Stand-ins: one small language model for the three of the paper, which writes "
-    "skills with adapters, and follows and merges them without; small programs for "
-    "BFCL; a few batches for three phases; first skills of the optimizer, which was "
+SMALL = (
+    "a few batches for three phases; first skills of the optimizer, which was "
     "cloned from drafts that know nothing. It shows that every part works on text. "
     "Whether training helps, so few tasks and updates do not tell."
 )
@@ -97,13 +95,12 @@ def document(results: Numbers) -> Iterator[str]:
         f"{_title(results)}. Intervals: 95%, tasks resampled; with fewer than about 20 "
         "of them they are too narrow."
     )
-    yield STAND_INS
+    yield stand_ins(results)
     yield markdown_table((*HEADER, *MORE), _rows(results))
     yield (
         "Every way to write skills has as many runs of the executor a task: more of a "
-        "first skill, or more rounds. Training's runs come on top for WER. A run is "
-        "one draft of a program, sampled; its public tests are evidence, its hidden "
-        "ones the verdict. *Parsed*: of the last round's drafts. Calls, tokens and "
+        "first skill, or more rounds. Training's runs come on top for WER. "
+        f"{_run_of(results)} *Parsed*: of the last round's drafts. Calls, tokens and "
         "seconds are of writing and merging, without validation and test."
     )
     yield "\n".join(f"- {line}" for line in sentences(results))
@@ -128,14 +125,47 @@ def document(results: Numbers) -> Iterator[str]:
     )
 
 
+def stand_ins(results: Numbers) -> str:
+    """What stands in for what the paper has."""
+    setting = results["setting"]
+    if follower := _follower(setting):
+        who = (
+            "a language model of this machine, which writes skills with adapters; "
+            f"{follower}, which follows and merges them"
+        )
+    else:
+        who = (
+            "one small language model for the three of the paper, which writes skills "
+            "with adapters, and follows and merges them without"
+        )
+    what = "" if setting.get("env") else "small programs for BFCL; "
+    return f"Stand-ins: {who}; {what}{SMALL}"
+
+
+def _follower(setting: Numbers) -> str:
+    """Who follows skills, if it is another than who writes them."""
+    return setting.get("model") or setting.get("executor", "")
+
+
+def _run_of(results: Numbers) -> str:
+    if env := results["setting"].get("env"):
+        return f"A run is a whole conversation, judged by the evaluator of {env}."
+    return (
+        "A run is one draft of a program, sampled; its public tests are evidence, its "
+        "hidden ones the verdict."
+    )
+
+
 def _title(results: Numbers) -> str:
+    follower = _follower(results["setting"])
     sizes = results["sizes"]
     return (
         f"{results['policy']} with adapters of rank {sizes['rank']} writes skills for "
-        f"itself without them: {sizes['phases']} phases of {sizes['batches']} batches, "
-        f"each {sizes['states']} x {sizes['num_drafts']} drafts x {sizes['num_runs']} "
-        f"runs; {sizes['rounds']} rounds on {sizes['train_tasks']} tasks; "
-        f"{sizes['test']} locked tasks x {sizes['test_runs']} runs"
+        f"{follower or 'itself without them'}: {sizes['phases']} phases of "
+        f"{sizes['batches']} batches, each {sizes['states']} x {sizes['num_drafts']} "
+        f"drafts x {sizes['num_runs']} runs; {sizes['rounds']} rounds on "
+        f"{sizes['train_tasks']} tasks; {sizes['test']} locked tasks x "
+        f"{sizes['test_runs']} runs"
     )
 
 

@@ -6,11 +6,14 @@ See `experiments.jobs.language_model_run`; `language_model` says what the parts 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from experiments.executors.opened import resolved
+from experiments.executors.spending import print_plan
 from experiments.jobs.job import is_done
 from experiments.jobs.language_model_run import LanguageModelRun, Report, Stage
 from experiments.wer.language_model import PARTS
@@ -19,17 +22,18 @@ from experiments.wer.language_model_config import ReaderSizes
 from experiments.wer.language_model_evaluation import ways_of
 from experiments.wer.language_model_report import (
     LABELS,
-    STAND_INS,
     curves,
     document,
     sentences,
+    stand_ins,
     table,
 )
+from experiments.wer.plan import skill_plan
 from experiments.wer.skill_to_hand_on import hand_on
+from jerp.bridge.store import ResponseStore
+from jerp.bridge.stored import COMPLETION
 
 __all__ = ["run_language_model", "stages"]
-
-DOMAIN = "coding"
 
 
 def run_language_model(config: Any, console: Console) -> dict[str, Any]:
@@ -39,17 +43,31 @@ def run_language_model(config: Any, console: Console) -> dict[str, Any]:
       config: a `WerConfig` with a language model.
       console: to report to.
     """
+    if config.executor:
+        found = resolved(config.executor, config.endpoint)
+        config = replace(config, endpoint=found)
+    if config.plan:
+        return _plan(config, console)
     results = LANGUAGE_MODEL.run(config, console)
     row = results["rows"][results["best"]]
     if row["skill"] is None:
         return results
     hand_on(
-        *(config, DOMAIN, row["skill"], row["effect"]),
+        *(config, config.env or "coding", row["skill"], row["effect"]),
         tasks=results["tasks"],
-        model=Path(config.policy).stem,
+        model=config.endpoint.model or Path(config.executor or config.policy).stem,
         method=LABELS[results["best"]],
     )
     return results
+
+
+def _plan(config: Any, console: Console) -> dict[str, Any]:
+    """Prints what would be asked; nothing is, and nothing is written."""
+    parts = [*skill_plan(config.setting, config.reader_sizes, config.seed)]
+    kept = config.folder / "store"
+    store = ResponseStore(kept if kept.exists() else None, mode="replay")
+    price = config.endpoint.price(config.endpoint.model)
+    return print_plan(parts, price, store.stored(COMPLETION), console)
 
 
 def stages(folder: Path, sizes: ReaderSizes) -> list[Stage]:
@@ -86,7 +104,7 @@ def _report(results: dict[str, Any]) -> Report:
 
 def _lines(results: dict[str, Any]) -> Iterator[str]:
     yield from sentences(results)
-    yield STAND_INS
+    yield stand_ins(results)
 
 
 LANGUAGE_MODEL = LanguageModelRun("wer", PARTS, stages, analyse, _report)

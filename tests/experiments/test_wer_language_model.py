@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.wer import language_model_evaluation
+from experiments.wer.coding_place import reference_code, secrets_of, told_program
 from experiments.wer.config import WerConfig
 from experiments.wer.language_model_config import (
     PAPER,
@@ -27,13 +28,13 @@ from experiments.wer.language_model_evaluation import (
     evaluate_reader,
     ways_of,
 )
-from experiments.wer.language_model_reader import (
-    reference_code,
-    secrets_of,
-    tasks_of_run,
-    told_program,
+from experiments.wer.language_model_skills import (
+    PROGRAM_WORDS,
+    TOOL_WORDS,
+    any_draft,
+    any_revision,
 )
-from experiments.wer.language_model_skills import STEPS, any_draft, any_revision
+from experiments.wer.text_place import tasks_of_run
 from jerp.bridge.sandbox import Sandbox
 from jerp.bridge.scripted import ScriptedExecutor
 from jerp.domains.controlled.coding import CodingDomain
@@ -142,16 +143,17 @@ def test_adapters_stand_in_the_last_layers():
     assert "layer_(0|1|" in reader_policy(PAPER, QWEN, (2,)).lora.targets
 
 
-def test_drafts_that_know_nothing_are_well_formed_and_differ():
-    drafts = [any_draft(Random(i)) for i in range(60)]
+@pytest.mark.parametrize("words", [PROGRAM_WORDS, TOOL_WORDS])
+def test_drafts_that_know_nothing_are_well_formed_and_differ(words):
+    drafts = [any_draft(Random(i), words) for i in range(60)]
     assert len({draft.skill.workflow for draft in drafts}) > 50
     assert {len(draft.skill.notes) for draft in drafts} == {0, 1}
     for i, draft in enumerate(drafts):
         assert parse_skill(render_skill(draft.skill)) == draft.skill
-        after = any_revision(Random(i), draft.skill).skill.workflow
+        after = any_revision(Random(i), draft.skill, words).skill.workflow
         assert 1 <= len(after) <= 3 and len({*after}) == len(after)
-        assert {*after} - {*draft.skill.workflow} and {*after} <= {*STEPS}
-    assert any_draft(Random(3)) == any_draft(Random(3))
+        assert {*after} - {*draft.skill.workflow} and {*after} <= {*words.steps}
+    assert any_draft(Random(3), words) == any_draft(Random(3), words)
 
 
 def test_no_task_is_in_two_parts_of_a_run():
@@ -207,6 +209,7 @@ def small_reader(executor):
         sizes=replace(READER_SMOKE, lengths=(1, 2), validation_runs=2, test_runs=2),
         executor=executor,
         tasks=parts,
+        place=SimpleNamespace(secrets=lambda task: []),
         workplace=lambda t: DomainWorkplace(
             FakeDomain(), executor, t, prompts, order=order
         ),
