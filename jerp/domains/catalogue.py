@@ -11,7 +11,7 @@ __all__ = ["BENCHMARKS", "make_benchmark"]
 
 BENCHMARKS = (
     *("bfcl", "dbbench", "humaneval"),
-    *("minigrid", "textworld-express"),
+    *("minigrid", "textworld-express", "webshop"),
 )
 
 
@@ -52,6 +52,10 @@ def make_benchmark(name: str, data: Path | None = None) -> Benchmark:
 
             _refuse(data, name)
             return TextWorldExpress()
+        case "webshop":
+            from jerp.domains.webshop import WebShop
+
+            return WebShop(data)
         case _:
             raise UnknownNameError("benchmark", name, BENCHMARKS)
 
