@@ -13,20 +13,25 @@ part that is there is not done again, and training resumes behind its last check
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from experiments.gigpo_vs_grpo.config import ReaderSizes, arm_algorithm
+from experiments.jobs.adapters import (
+    ADAPTERS,
+    clone_adapters,
+    export_adapters,
+    longest_episode,
+    read_adapters,
+)
 from experiments.jobs.config import MODELS
-from experiments.jobs.job import is_done
-from experiments.jobs.job_files import read_job_tree
-from experiments.jobs.process_notes import ProcessNotes
+from experiments.jobs.parts import make_parts
 from experiments.jobs.program import run_program
 from jerp.bridge.world_episodes import Replay, play_worlds
 from jerp.bridge.world_text import TextView
@@ -38,12 +43,9 @@ from jerp.models.token_policy import TokenPolicy
 from jerp.rollout.demonstrations import demonstrations
 from jerp.runs.policy.groups import Play, PolicyTask
 from jerp.runs.policy.training import train_policy
-from jerp.storage.adapters import save_adapters
 from jerp.storage.documents import write_json
-from jerp.storage.locks import lock_folder
 from jerp.storage.tensors import save_tree
 from jerp.storage.weights import Weights, load_weights
-from jerp.training.cloning import clone_policy
 from jerp.trajectory import Trajectory
 from jerp.typing import Key
 
@@ -53,7 +55,6 @@ PARTS = ("base", "trained")
 TASKS, HELD_OUT, DEMONSTRATE, INITIALISE, CLONE, TRAIN, EVALUATE = range(7)
 """Streams of random keys."""
 
-ADAPTERS = "adapters.safetensors"
 CLONE_ROWS = 4
 """Demonstrations an update; as many episodes at once in training."""
 
@@ -84,23 +85,14 @@ def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None
     """Does what is not done yet of a run."""
     weights = load_weights(MODELS.get(policy, policy))
     reader, key = _reader(weights, sizes), jax.random.key(seed)
-    notes = ProcessNotes()
-    for part, make in (("base", _clone), ("trained", _train)):
-        if is_done(folder / part):
-            continue
-        where = folder / part
-        where.mkdir(parents=True, exist_ok=True)
-        # Not even a process whose parent was killed may write here at the same time.
-        with lock_folder(where):
-            adapters = make(where, key, reader, sizes)
-            lora = reader.policy.lora
-            assert lora is not None  # _reader gives one
-            save_adapters(where / "adapter", adapters, lora, base_model=weights.name)
-            found = _evaluate(key, reader, sizes, adapters)
-            taken = {**notes.taken(), "fingerprint": weights.fingerprint}
-            write_json(where / "process.json", taken)
-            # Last, because it marks the part as done.
-            save_tree(where / "evaluation.safetensors", found, {})
+
+    def part(make: Callable[..., Any], where: Path) -> dict[str, Any]:
+        adapters = make(where, key, reader, sizes)
+        export_adapters(where, reader.policy, weights.name, adapters)
+        return _evaluate(key, reader, sizes, adapters)
+
+    parts = {"base": partial(part, _clone), "trained": partial(part, _train)}
+    make_parts(folder, parts, weights.fingerprint)
 
 
 def _reader(weights: Weights, sizes: ReaderSizes) -> Reader:
@@ -130,28 +122,23 @@ def _tasks(key: Key, reader: Reader, number: int, stream: int, split: str) -> An
 
 def _clone(where: Path, key: Key, reader: Reader, sizes: ReaderSizes) -> Any:
     """Adapters that do as a noisy oracle did, having read what there was to read."""
-    path = where / ADAPTERS
-    if path.exists():
-        return jax.tree.map(jnp.asarray, read_job_tree(where, ADAPTERS)[0])
+    if (where / ADAPTERS).exists():
+        return read_adapters(where)
     data = _demonstrations(key, reader, sizes)
     # Demonstrations are short: what no token is in need not be computed.
-    policy = replace(reader.policy, capacity=_longest(data))
+    policy = replace(reader.policy, capacity=longest_episode(data))
     fresh = init_adapters(
         jax.random.fold_in(key, INITIALISE),
         policy.config,
         policy.lora,  # pyright: ignore
     )
-    clone = partial(
-        clone_policy, policy=policy, epochs=sizes.epochs, batch_size=CLONE_ROWS
+    adapters, loss = clone_adapters(
+        *(jax.random.fold_in(key, CLONE), policy, reader.decoder, fresh, data),
+        epochs=sizes.epochs,
+        batch_size=CLONE_ROWS,
     )
-    params, loss = jax.jit(clone)(
-        jax.random.fold_in(key, CLONE),
-        params={"adapters": fresh},
-        data=data,
-        frozen={"decoder": reader.decoder},
-    )
-    save_tree(path, params["adapters"], {"loss": np.asarray(loss).tolist()})
-    return params["adapters"]
+    save_tree(where / ADAPTERS, adapters, {"loss": loss})
+    return adapters
 
 
 def _demonstrations(key: Key, reader: Reader, sizes: ReaderSizes) -> Trajectory:
@@ -165,16 +152,7 @@ def _demonstrations(key: Key, reader: Reader, sizes: ReaderSizes) -> Trajectory:
     return reader.policy.with_tokens(told)
 
 
-def _longest(data: Trajectory) -> int:
-    """Tokens of the longest episode, up to a round number."""
-    seen: Any = data.observation
-    count = np.sum(seen["tokens"] != 0, axis=(1, 2))
-    count = count + np.sum(np.asarray(data.token_mask), axis=(1, 2))
-    return -64 * (-int(count.max()) // 64)
-
-
 def _train(where: Path, key: Key, reader: Reader, sizes: ReaderSizes) -> Any:
-    base, _ = read_job_tree(where.parent / "base", ADAPTERS)
     config, hyper = arm_algorithm(sizes.arm, sizes.num_groups, learning_rate=2e-4)
     rows = sizes.num_groups * sizes.group_size
     config = replace(config, microbatches=max(rows // CLONE_ROWS, 1))
@@ -186,7 +164,7 @@ def _train(where: Path, key: Key, reader: Reader, sizes: ReaderSizes) -> Any:
         ),
         hyper,
         _tasks(key, reader, sizes.train_tasks, TASKS, "train"),
-        {"adapters": jax.tree.map(jnp.asarray, base)},
+        {"adapters": read_adapters(where.parent / "base")},
         iterations=sizes.iterations,
         chunk=1,
         play=reader.play,

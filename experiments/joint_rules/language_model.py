@@ -22,16 +22,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from experiments.jobs.adapters import export_adapters, read_adapters
 from experiments.jobs.config import MODELS
-from experiments.jobs.job import is_done
-from experiments.jobs.process_notes import ProcessNotes
+from experiments.jobs.parts import make_parts
 from experiments.jobs.program import run_program
 from experiments.joint_rules.base import all_rules
-from experiments.joint_rules.language_model_cloning import (
-    cloned_adapters,
-    export_adapters,
-    read_adapters,
-)
+from experiments.joint_rules.language_model_cloning import cloned_adapters
 from experiments.joint_rules.language_model_config import ReaderSizes, reader_algorithm
 from experiments.joint_rules.language_model_prompted import prompted
 from experiments.joint_rules.language_model_reader import (
@@ -56,9 +52,7 @@ from jerp.runs.jerp.loop import Trained, train_jerp
 from jerp.runs.jerp.occasions import situate_by_replay
 from jerp.runs.jerp.settings import RuleSettings
 from jerp.storage.documents import write_json
-from jerp.storage.locks import lock_folder
 from jerp.storage.rule_documents import PoolDocument, PoolRule
-from jerp.storage.tensors import save_tree
 from jerp.storage.weights import load_weights
 from jerp.training.joint import RuleConfig
 from jerp.trajectory import Trajectory
@@ -83,26 +77,18 @@ def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None
     """Does what is not done yet of a run."""
     weights = load_weights(MODELS.get(policy, policy))
     reader, key = open_reader(weights, sizes), jax.random.key(seed)
-    notes = ProcessNotes()
-    make = {"base": _base, "prompted": prompted}
-    for part in PARTS:
-        if is_done(folder / part):
-            continue
-        where = folder / part
-        where.mkdir(parents=True, exist_ok=True)
-        # Not even a process whose parent was killed may write here at the same time.
-        with lock_folder(where):
-            found = make.get(part, _joint)(where, key, reader)
-            taken = {**notes.taken(), "fingerprint": weights.fingerprint}
-            write_json(where / "process.json", taken)
-            # Last, because it marks the part as done.
-            save_tree(where / "evaluation.safetensors", found, {})
+    special = {"base": _base, "prompted": prompted}
+    parts = {
+        part: partial(special.get(part, _joint), key=key, reader=reader)
+        for part in PARTS
+    }
+    make_parts(folder, parts, weights.fingerprint)
 
 
 def _base(where: Path, key: Key, reader: Reader) -> Found:
     """Adapters that read rules; what they do with right ones, wrong ones and none."""
     adapters = cloned_adapters(where, jax.random.fold_in(key, CLONE), reader)
-    export_adapters(where, reader, adapters)
+    export_adapters(where, reader.policy, reader.weights.name, adapters)
     held = held_out(key, reader)
     right, wrong = told_of(key, reader, held)
     play = partial(evaluated, jax.random.fold_in(key, EVALUATE), reader, held, adapters)
@@ -139,7 +125,7 @@ def _joint(where: Path, key: Key, reader: Reader) -> Found:
     trained = _trained(where, key, reader, tasks, retrieve, number)
     write_json(where / "warnings.json", {"warnings": trained.warnings})
     adapters = trained.state.train.params["adapters"]  # pyright: ignore
-    export_adapters(where, reader, adapters)
+    export_adapters(where, reader.policy, reader.weights.name, adapters)
     pool = trained.state.pool
     best = np.asarray(
         select_top(pool, held.kinds, num_rules=number, token_budget=sizes.rule_tokens)

@@ -11,7 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.jobs.job_files import read_job_tree
+from experiments.jobs.adapters import (
+    ADAPTERS,
+    clone_adapters,
+    longest_episode,
+    read_adapters,
+)
 from experiments.joint_rules.base import all_rules, left_to_rules
 from experiments.joint_rules.language_model_reader import (
     Chosen,
@@ -23,15 +28,11 @@ from experiments.joint_rules.oracle import oracle_moves, right_moves
 from jerp.bridge.world_episodes import Replay
 from jerp.models.lora import init_adapters
 from jerp.rollout.rule_demonstrations import rule_demonstrations
-from jerp.storage.adapters import save_adapters
 from jerp.storage.tensors import save_tree
-from jerp.training.cloning import clone_policy
 from jerp.trajectory import Trajectory
 from jerp.typing import Key
 
-__all__ = ["ADAPTERS", "cloned_adapters", "export_adapters", "read_adapters"]
-
-ADAPTERS = "adapters.safetensors"
+__all__ = ["cloned_adapters"]
 
 
 def cloned_adapters(where: Path, key: Key, reader: Reader) -> Any:
@@ -52,30 +53,17 @@ def cloned_adapters(where: Path, key: Key, reader: Reader) -> Any:
     adapters = fresh
     if sizes.demonstrations:
         data = _demonstrations(keys[1], reader)
-        adapters, loss = _clone(keys[2], reader, data, fresh)
-        noted = {"loss": np.asarray(loss).tolist(), "success": _success(data)}
+        # Demonstrations are short: what no token is in need not be computed.
+        short = replace(policy, capacity=longest_episode(data))
+        adapters, loss = clone_adapters(
+            *(keys[2], short, reader.decoder, fresh, data),
+            epochs=sizes.epochs,
+            batch_size=sizes.microbatch,
+            learning_rate=sizes.cloning_rate,
+        )
+        noted = {"loss": loss, "success": _success(data)}
     save_tree(path, adapters, noted)
     return adapters
-
-
-def _clone(key: Key, reader: Reader, data: Trajectory, fresh: Any) -> tuple[Any, Any]:
-    sizes = reader.sizes
-    # Demonstrations are short: what no token is in need not be computed.
-    policy = replace(reader.policy, capacity=_longest(data))
-    clone = partial(
-        clone_policy,
-        policy=policy,
-        epochs=sizes.epochs,
-        batch_size=sizes.microbatch,
-        learning_rate=sizes.cloning_rate,
-    )
-    params, loss = jax.jit(clone)(
-        key,
-        params={"adapters": fresh},
-        data=data,
-        frozen={"decoder": reader.decoder},
-    )
-    return params["adapters"], loss
 
 
 def _demonstrations(key: Key, reader: Reader) -> Trajectory:
@@ -131,26 +119,5 @@ def _prompts(key: Key, reader: Reader, shown: Chosen) -> np.ndarray:
     return np.take_along_axis(prompts, order, axis=1).astype(np.int32)
 
 
-def _longest(data: Trajectory) -> int:
-    """Tokens of the longest episode, up to a round number."""
-    seen: Any = data.observation
-    count = np.sum(seen["tokens"] != 0, axis=(1, 2))
-    count = count + np.sum(np.asarray(data.token_mask), axis=(1, 2))
-    return -64 * (-int(count.max()) // 64)
-
-
 def _success(data: Trajectory) -> float:
     return float(np.asarray(data.reward).sum(axis=1).mean())
-
-
-def read_adapters(where: Path) -> Any:
-    """Those that a part keeps."""
-    return jax.tree.map(jnp.asarray, read_job_tree(where, ADAPTERS)[0])
-
-
-def export_adapters(where: Path, reader: Reader, adapters: Any) -> None:
-    """Writes `adapter/`, as PEFT reads it."""
-    lora = reader.policy.lora
-    assert lora is not None  # reader_task gives one
-    name = reader.weights.name
-    save_adapters(where / "adapter", adapters, lora, base_model=name)

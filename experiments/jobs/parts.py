@@ -1,0 +1,41 @@
+"""Parts of a run that one process makes, each in a folder, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.jobs.job import is_done
+from experiments.jobs.process_notes import ProcessNotes
+from jerp.storage.documents import write_json
+from jerp.storage.locks import lock_folder
+from jerp.storage.tensors import save_tree
+
+__all__ = ["make_parts"]
+
+
+def make_parts(
+    folder: Path, parts: Mapping[str, Callable[[Path], Any]], fingerprint: str
+) -> None:
+    """Makes what is not there yet.
+
+    Args:
+      folder: of the run.
+      parts: in order; each is given its folder, and returns what
+        `evaluation.safetensors` is to hold.
+      fingerprint: of the model, which `process.json` names beside what it took.
+    """
+    notes = ProcessNotes()
+    for part, make in parts.items():
+        if is_done(folder / part):
+            continue
+        where = folder / part
+        where.mkdir(parents=True, exist_ok=True)
+        # Not even a process whose parent was killed may write here at the same time.
+        with lock_folder(where):
+            found = make(where)
+            taken = {**notes.taken(), "fingerprint": fingerprint}
+            write_json(where / "process.json", taken)
+            # Last, because it marks the part as done.
+            save_tree(where / "evaluation.safetensors", found, {})
