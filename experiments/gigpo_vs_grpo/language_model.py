@@ -31,7 +31,7 @@ from experiments.jobs.adapters import (
     read_adapters,
 )
 from experiments.jobs.config import MODELS
-from experiments.jobs.parts import make_parts
+from experiments.jobs.parts import Made, make_parts
 from experiments.jobs.program import run_program
 from jerp.bridge.world_episodes import Replay, play_worlds
 from jerp.bridge.world_text import TextView
@@ -86,10 +86,10 @@ def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None
     weights = load_weights(MODELS.get(policy, policy))
     reader, key = _reader(weights, sizes), jax.random.key(seed)
 
-    def part(make: Callable[..., Any], where: Path) -> dict[str, Any]:
+    def part(make: Callable[..., Any], where: Path) -> Made:
         adapters = make(where, key, reader, sizes)
         export_adapters(where, reader.policy, weights.name, adapters)
-        return _evaluate(key, reader, sizes, adapters)
+        return _evaluate(key, reader, sizes, adapters), {}
 
     parts = {"base": partial(part, _clone), "trained": partial(part, _train)}
     make_parts(folder, parts, weights.fingerprint)

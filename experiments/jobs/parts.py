@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from jerp.storage.documents import write_json
 from jerp.storage.locks import lock_folder
 from jerp.storage.tensors import save_tree
 
-__all__ = ["make_parts"]
+__all__ = ["Made", "make_parts"]
+
+Made = tuple[dict[str, Any], dict[str, Any]]
+"""Arrays and a document: what a part found."""
 
 
 def make_parts(
-    folder: Path, parts: Mapping[str, Callable[[Path], Any]], fingerprint: str
+    folder: Path, parts: Mapping[str, Callable[[Path], Made]], fingerprint: str
 ) -> None:
     """Makes what is not there yet.
 
@@ -34,8 +38,9 @@ def make_parts(
         where.mkdir(parents=True, exist_ok=True)
         # Not even a process whose parent was killed may write here at the same time.
         with lock_folder(where):
-            found = make(where)
-            taken = {**notes.taken(), "fingerprint": fingerprint}
-            write_json(where / "process.json", taken)
+            before = time.monotonic()
+            found, document = make(where)
+            taken = {**notes.taken(), "seconds": time.monotonic() - before}
+            write_json(where / "process.json", {**taken, "fingerprint": fingerprint})
             # Last, because it marks the part as done.
-            save_tree(where / "evaluation.safetensors", found, {})
+            save_tree(where / "evaluation.safetensors", found, document)

@@ -24,7 +24,7 @@ import numpy as np
 
 from experiments.jobs.adapters import export_adapters, read_adapters
 from experiments.jobs.config import MODELS
-from experiments.jobs.parts import make_parts
+from experiments.jobs.parts import Made, make_parts
 from experiments.jobs.program import run_program
 from experiments.joint_rules.base import all_rules
 from experiments.joint_rules.language_model_cloning import cloned_adapters
@@ -78,11 +78,11 @@ def run_reader(folder: Path, policy: str, sizes: ReaderSizes, seed: int) -> None
     weights = load_weights(MODELS.get(policy, policy))
     reader, key = open_reader(weights, sizes), jax.random.key(seed)
     special = {"base": _base, "prompted": prompted}
-    parts = {
-        part: partial(special.get(part, _joint), key=key, reader=reader)
-        for part in PARTS
-    }
-    make_parts(folder, parts, weights.fingerprint)
+
+    def make(where: Path) -> Made:
+        return special.get(where.name, _joint)(where, key, reader), {}
+
+    make_parts(folder, dict.fromkeys(PARTS, make), weights.fingerprint)
 
 
 def _base(where: Path, key: Key, reader: Reader) -> Found:

@@ -14,22 +14,18 @@ training resumes behind its last checkpoint, and no answer is asked for twice.
 from __future__ import annotations
 
 import json
-import time
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
+from experiments.jobs.adapters import export_adapters, read_adapters
 from experiments.jobs.config import MODELS
 from experiments.jobs.job import is_done
-from experiments.jobs.process_notes import ProcessNotes
+from experiments.jobs.parts import Made, make_parts
 from experiments.jobs.program import run_program
-from experiments.wer.language_model_cloning import (
-    cloned_adapters,
-    export_adapters,
-    read_adapters,
-)
+from experiments.wer.language_model_cloning import cloned_adapters
 from experiments.wer.language_model_config import (
     ReaderSizes,
     reader_algorithm,
@@ -42,8 +38,6 @@ from experiments.wer.setting import TextSetting
 from jerp.runs.skills.drafting import drafted
 from jerp.runs.skills.loop import train_skills
 from jerp.runs.skills.work import RefinementState, executed
-from jerp.storage.documents import write_json
-from jerp.storage.locks import lock_folder
 from jerp.storage.skill_runs import SkillRunFile
 from jerp.storage.tensors import save_tree
 from jerp.storage.weights import load_weights
@@ -56,9 +50,6 @@ PARTS = ("base", "trained", "evaluation")
 CLONE, DRAFT, TRAIN, EVALUATE = range(4)
 """Streams of random keys."""
 
-Made = tuple[dict[str, Any], dict[str, Any]]
-"""Arrays and a document."""
-
 
 def run_reader(
     folder: Path, policy: str, sizes: ReaderSizes, seed: int, setting: TextSetting
@@ -66,31 +57,20 @@ def run_reader(
     """Does what is not done yet of a run."""
     if all(is_done(folder / part) for part in PARTS):
         return
-    weights, notes = load_weights(MODELS.get(policy, policy)), ProcessNotes()
+    weights = load_weights(MODELS.get(policy, policy))
     make = {"base": _base, "trained": _trained, "evaluation": _evaluation}
     with open_reader(weights, sizes, folder, seed, setting) as reader:
-        for part in PARTS:
-            if is_done(folder / part):
-                continue
-            where = folder / part
-            where.mkdir(parents=True, exist_ok=True)
-            # Not even a process whose parent was killed may write here meanwhile.
-            with lock_folder(where):
-                before = time.monotonic()
-                found, document = make[part](where, jax.random.key(seed), reader)
-                taken = {**notes.taken(), "seconds": time.monotonic() - before}
-                write_json(
-                    where / "process.json",
-                    {**taken, "fingerprint": reader.executor.fingerprint},
-                )
-                # Last, because it marks the part as done.
-                save_tree(where / "evaluation.safetensors", found, document)
+        parts = {
+            part: partial(make[part], key=jax.random.key(seed), reader=reader)
+            for part in PARTS
+        }
+        make_parts(folder, parts, reader.executor.fingerprint)
 
 
 def _base(where: Path, key: Key, reader: Reader) -> Made:
     """Adapters whose drafts parse; how many do, and what comes of them."""
     adapters = cloned_adapters(where, jax.random.fold_in(key, CLONE), reader)
-    export_adapters(where, reader, adapters)
+    export_adapters(where, reader.policy, reader.weights.name, adapters)
     sizes, workplace = reader.sizes, reader.workplace(reader.tasks.train)
     drafts = drafted(
         *(workplace, reader.policy),
@@ -127,7 +107,7 @@ def _trained(where: Path, key: Key, reader: Reader) -> Made:
     )
     adapters = trained.state.params["adapters"]  # pyright: ignore
     save_tree(where / "adapters.safetensors", jax.device_get(adapters), {})
-    export_adapters(where, reader, adapters)
+    export_adapters(where, reader.policy, reader.weights.name, adapters)
     seeds = [node for node in trained.tree.nodes if not node.phase]
     document = {
         "warnings": trained.warnings,

@@ -7,7 +7,6 @@ it, so that all parts of a prompt are seen before training.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.jobs.job_files import read_job_tree
+from experiments.jobs.adapters import ADAPTERS, clone_adapters, read_adapters
 from experiments.wer.language_model_reader import AT_ONCE, Reader
 from experiments.wer.language_model_skills import Drafted, any_draft, any_revision
 from jerp.models.lora import init_adapters
@@ -25,17 +24,13 @@ from jerp.runs.skills.draft_prompt import answer_text
 from jerp.runs.skills.work import Evidence, RefinementState, executed
 from jerp.skills.document import render_skill
 from jerp.skills.reward import SkillReward
-from jerp.storage.adapters import save_adapters
 from jerp.storage.skill_runs import SkillRunFile, Trial
 from jerp.storage.tensors import save_tree
-from jerp.training.cloning import clone_policy
 from jerp.training.skill import draft_episodes
 from jerp.trajectory import Trajectory
 from jerp.typing import Key, Outcome
 
-__all__ = ["ADAPTERS", "cloned_adapters", "export_adapters", "read_adapters"]
-
-ADAPTERS = "adapters.safetensors"
+__all__ = ["cloned_adapters"]
 
 RUNS = 2
 """Of a skill that is to be revised: evidence is what came of them."""
@@ -77,12 +72,14 @@ def cloned_adapters(where: Path, key: Key, reader: Reader) -> Any:
         data = _written(where, reader)
         adapters, loss = _clone(keys[1], reader, data, adapters)
         tokens = int(np.sum(np.asarray(data.token_mask)))
-        noted = {"loss": np.asarray(loss).tolist(), "tokens": tokens}
+        noted = {"loss": loss, "tokens": tokens}
     save_tree(where / ADAPTERS, adapters, noted)
     return adapters
 
 
-def _clone(key: Key, reader: Reader, data: Any, adapters: Any) -> tuple[Any, Any]:
+def _clone(
+    key: Key, reader: Reader, data: Any, adapters: Any
+) -> tuple[Any, list[float]]:
     sizes = reader.sizes
     # Demonstrations are short: what no token is in need not be computed.
     policy = replace(
@@ -91,20 +88,12 @@ def _clone(key: Key, reader: Reader, data: Any, adapters: Any) -> tuple[Any, Any
         num_draft_tokens=data.tokens.shape[-1],
         top_k=0,
     )
-    clone = partial(
-        clone_policy,
-        policy=policy,
+    return clone_adapters(
+        *(key, policy, reader.decoder, adapters, data),
         epochs=sizes.epochs,
         batch_size=min(BATCH, sizes.demonstrations),
         learning_rate=sizes.cloning_rate,
     )
-    params, loss = jax.jit(clone)(
-        key,
-        params={"adapters": adapters},
-        data=data,
-        frozen={"decoder": reader.decoder},
-    )
-    return params["adapters"], loss
 
 
 def _written(where: Path, reader: Reader) -> Trajectory:
@@ -171,16 +160,3 @@ def _trimmed(rows: np.ndarray) -> np.ndarray:
     """Without what is padding in all rows, up to a round number."""
     longest = int((rows != 0).sum(axis=1).max())
     return rows[:, : min(-(-longest // ROUND) * ROUND, rows.shape[1])]
-
-
-def read_adapters(where: Path) -> Any:
-    """Those that a part keeps."""
-    return jax.tree.map(jnp.asarray, read_job_tree(where, ADAPTERS)[0])
-
-
-def export_adapters(where: Path, reader: Reader, adapters: Any) -> None:
-    """Writes `adapter/`, as PEFT reads it."""
-    lora = reader.policy.lora
-    assert lora is not None  # reader_policy gives one
-    name = reader.weights.name
-    save_adapters(where / "adapter", adapters, lora, base_model=name)
