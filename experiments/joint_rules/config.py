@@ -14,6 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from experiments.benchmark_rules.sizes import (
+    ENVS,
+    BenchmarkSizes,
+    benchmark_sizes,
+)
+from experiments.executors.endpoint import NO_ENDPOINT, EndpointOptions
+from experiments.executors.opened import check_executor
 from experiments.jobs.config import ReaderConfig
 from experiments.joint_rules.language_model_config import (
     PAPER,
@@ -157,6 +164,14 @@ class JerpConfig(ReaderConfig):
       policy: "tiny" is a decoder of 0.1 M parameters that reads fields. "smollm2-135m",
         or the path of a model, trains adapters of a language model that reads house and
         rules in words: a few instances, to show that every part works.
+      env: a benchmark in text instead, in which rules are learned for a frozen model
+        that `executor` names: `webshop`, `textworld-express`.
+      data: of the benchmark: folder of its files; None takes what its variable or
+        package has.
+      executor: of a benchmark: an address such as http://localhost:8000/v1, `smollm2`,
+        or a path to weights.
+      plan: of a benchmark: print what would be asked, and what it would cost.
+      endpoint: of an address.
       rules: a .json or .md file with rules of some types of tasks, to begin with, in
         the words of the world (see docs/rules.md).
       out: run folder; None gives `jerp-runs/jerp`. The same command in the same folder
@@ -169,7 +184,10 @@ class JerpConfig(ReaderConfig):
     """
 
     name = "jerp"
-    options = ("seeds", "by", "policy", "rules", "seed", "smoke", "full", "out")
+    options = (
+        *("seeds", "by", "policy", "rules", "env", "data", "executor", "endpoint"),
+        *("seed", "smoke", "full", "out"),
+    )
     single = ("seeds", "workers", "by", "rules")
 
     seeds: int | None = None
@@ -177,19 +195,53 @@ class JerpConfig(ReaderConfig):
     by: By = "type"
     policy: str = "tiny"
     rules: Path | None = None
+    env: str = ""
+    data: Path | None = None
+    executor: str = ""
+    plan: bool = False
     out: Path | None = None
     smoke: bool = False
     full: bool = False
     seed: int = 0
+    endpoint: EndpointOptions = NO_ENDPOINT
 
     def __post_init__(self):
         super().__post_init__()
+        self._check_benchmark()
         if self.by not in ("type", "instance"):
             raise UnknownNameError("by", self.by, ("type", "instance"))
         if self.rules is not None and self.by == "instance":
             raise ConfigError(
                 "rules: expected none with by='instance': a file has rules by type"
             )
+
+    def _check_benchmark(self) -> None:
+        if not self.env:
+            for name in ("data", "executor", "plan", "endpoint"):
+                if getattr(self, name) != getattr(type(self), name):
+                    raise ConfigError(
+                        f"{name}: expected with a benchmark: add --env webshop"
+                    )
+            return
+        if self.env not in ENVS:
+            raise UnknownNameError("env", self.env, ENVS)
+        for name in ("seeds", "by", "policy", "rules"):
+            if (value := getattr(self, name)) != getattr(type(self), name):
+                raise ConfigError(
+                    f"{name}: expected none with --env, where a frozen model plays "
+                    f"and writes the rules of each type, got {value}"
+                )
+        if not self.executor:
+            raise ConfigError(
+                "executor: expected who plays: an address such as "
+                "http://localhost:8000/v1, smollm2, or a path to weights"
+            )
+        check_executor(self.executor, self.endpoint)
+
+    @property
+    def benchmark_sizes(self) -> BenchmarkSizes:
+        """Numbers of a run in a benchmark."""
+        return benchmark_sizes(self.env, self.scale)
 
     @property
     def sizes(self) -> Sizes:
@@ -206,4 +258,6 @@ class JerpConfig(ReaderConfig):
     @property
     def variant(self) -> str:
         """The model's name, and what has a pool, unless it is a type."""
+        if self.env:
+            return f"-{self.env}"
         return super().variant + ("-instance" if self.by == "instance" else "")

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
+from experiments.benchmark_rules.run import run_benchmark_rules
 from experiments.jobs.phases import Phase, run_phase
 from experiments.jobs.results import analysis_key, origin, sizes_document
 from experiments.joint_rules.analysis import analyse
@@ -57,6 +58,8 @@ FIRST_RULES = PoolDocument(
 def run(config: JerpConfig, *, console: Console | None = None) -> dict[str, Any]:
     """Runs or resumes the experiment; returns what `results.json` holds."""
     console = console or Console()
+    if config.env:
+        return run_benchmark_rules(config, console)
     if config.reads:
         return LANGUAGE_MODEL.run(config, console)
     start = _start_pool(config)

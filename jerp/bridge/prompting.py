@@ -21,7 +21,16 @@ from jerp.bridge.rule_prompt import rules_block
 from jerp.ops.checks import check_choice, check_count
 from jerp.rules.text import quoted
 
-__all__ = ["Answer", "Log", "Prompting", "Style", "Turn", "read_answer"]
+__all__ = [
+    "NOT_UNDERSTOOD",
+    "Answer",
+    "Log",
+    "Prompting",
+    "Style",
+    "Turn",
+    "read_answer",
+    "read_command",
+]
 
 Style = Literal["plain", "react"]
 
@@ -43,6 +52,15 @@ _ASKS: Mapping[Style, str] = {
     "react": """\
 Answer with two lines: first one that begins with "Thought:" and says in a sentence \
 what is missing and what comes next, then one of the lines above, copied word for word.
+Thought: <your thought>
+Action: <what you chose>""",
+}
+_ASKS_FREELY: Mapping[Style, str] = {
+    "plain": "Answer with a line of that form; what is in brackets may be your own.",
+    "react": """\
+Answer with two lines: first one that begins with "Thought:" and says in a sentence \
+what is missing and what comes next, then one of that form; what is in brackets may be your \
+own.
 Thought: <your thought>
 Action: <what you chose>""",
 }
@@ -103,15 +121,27 @@ class Log:
     turns: list[Turn] = field(default_factory=list)
 
     def request(
-        self, prompting: Prompting, actions: Sequence[str], sample_index: int
+        self,
+        prompting: Prompting,
+        actions: Sequence[str],
+        sample_index: int,
+        *,
+        freely: bool = False,
     ) -> Request:
-        """Asks for one of `actions`; the answer is continued from its first word."""
+        """Asks for one of `actions`; the answer is continued from its first word.
+
+        Args:
+          prompting: how.
+          actions: that are listed.
+          sample_index: tells repeated samples apart.
+          freely: the actions listed are forms and examples; others may be given.
+        """
         options = "\n".join(f"Action: {action}" for action in actions)
         style = prompting.style
         said = (
             f"{rules_block(self.rules)}{_notes_block(self.notes)}"
             f"{self.told(prompting.history)}\n\nWhat can be done now:\n{options}\n\n"
-            f"{_ASKS[style]}"
+            f"{(_ASKS_FREELY if freely else _ASKS)[style]}"
         )
         return Request(
             messages=(
@@ -160,11 +190,37 @@ def read_answer(
       actions: that were listed.
       style: in which it was asked.
     """
+    said = read_command(completion, style=style)
+    if said is None or said.action not in actions:
+        return Answer(None)
+    return Answer(actions.index(said.action), said.thought)
+
+
+class Command(NamedTuple):
+    """What an answer says in words of its own."""
+
+    action: str
+    thought: str = ""
+
+
+def read_command(completion: Completion, *, style: Style) -> Command | None:
+    """Reads an answer whatever its action is; None where it has not the form.
+
+    Args:
+      completion: see `read_answer`.
+      style: in which it was asked.
+
+    Example:
+      >>> read_command(Completion(" open the door"), style="plain").action
+      'open the door'
+    """
     if completion.status != "ok":
-        return Answer(None)
-    said = f"{_OPENINGS[style]}{completion.text}".rstrip(" \t\r\n")
-    found = _FORMS[style].fullmatch(said)
-    if found is None or found["action"] not in actions:
-        return Answer(None)
+        return None
+    # Some endpoints continue what they were given, others say it once more.
+    text, opening = completion.text, _OPENINGS[style]
+    text = text if text.lstrip().startswith(opening) else f"{opening}{text}"
+    found = _FORMS[style].fullmatch(text.strip(" \t\r\n"))
+    if found is None:
+        return None
     thought = " ".join(found["thought"].split()) if style == "react" else ""
-    return Answer(actions.index(found["action"]), quoted(thought[:MAX_THOUGHT]))
+    return Command(found["action"], quoted(thought[:MAX_THOUGHT]))

@@ -1,0 +1,1 @@
+"""Rules that a frozen model is reminded of, learned in benchmarks in text."""
