@@ -7,5 +7,6 @@ from jerp.domains.humaneval.benchmark import (
     HumanEvalSession,
     official_program,
 )
+from jerp.domains.humaneval.harness import HumanEvalDomain
 
-__all__ = ["HumanEval", "HumanEvalSession", "official_program"]
+__all__ = ["HumanEval", "HumanEvalDomain", "HumanEvalSession", "official_program"]

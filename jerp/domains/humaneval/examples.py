@@ -47,9 +47,10 @@ def examples_of(prompt: str, name: str) -> tuple[TestCase, ...]:
 
 def _docstring(prompt: str, name: str) -> str:
     try:
-        body = parse_python(prompt).body
+        tree = parse_python(prompt)
     except _UNREADABLE:
         return ""
+    body = getattr(tree, "body", [])
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     own = [node for node in functions if node.name == name]
     return ast.get_docstring(own[-1]) or "" if own else ""
@@ -90,10 +91,9 @@ def _call(text: str, name: str) -> str | None:
 def _is_call(text: str, name: str) -> bool:
     """Whether a text is a call of the function, with nothing but literals."""
     try:
-        [statement] = parse_python(text).body
+        call = getattr(parse_python(text, mode="eval"), "body", None)
     except _UNREADABLE:
         return False
-    call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return False
     inner = (node for part in call.args for node in ast.walk(part))
