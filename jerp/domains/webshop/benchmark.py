@@ -71,22 +71,13 @@ class WebShop:
         """Those of train, eval and test that have goals; few goals leave some empty."""
         return tuple(name for name in SPLITS if self._catalogue.splits[name])
 
-    @cached_property
+    @property
     def broken(self) -> Mapping[str, str]:
         """Goals of which their own product does not get a score of 1, and what it gets.
 
         Such as with an option that the product does not have.
         """
-        catalogue = self._catalogue
-        found = {}
-        for number, goal in enumerate(catalogue.goals):
-            product = catalogue.products[goal.asin]
-            chosen = tuple(_fitting(product, goal).values())
-            score = purchase_reward(product, chosen, goal, nouns=self._nouns)
-            if score < 1:
-                reason = f"its own product gets {score:.2f} by the official score"
-                found[self._key(number)] = reason
-        return found
+        return self._broken
 
     def tasks(self, split: str) -> tuple[Task, ...]:
         """Goals; their kind is the category, their difficulty the options, up to 2.
@@ -166,6 +157,19 @@ class WebShop:
         if self._folder is None:
             return generate_catalogue()
         return read_catalogue(self._folder)
+
+    @cached_property
+    def _broken(self) -> Mapping[str, str]:
+        catalogue = self._catalogue
+        found = {}
+        for number, goal in enumerate(catalogue.goals):
+            product = catalogue.products[goal.asin]
+            chosen = tuple(_fitting(product, goal).values())
+            score = purchase_reward(product, chosen, goal, nouns=self._nouns)
+            if score < 1:
+                reason = f"its own product gets {score:.2f} by the official score"
+                found[self._key(number)] = reason
+        return found
 
     @cached_property
     def _search(self) -> Search:
