@@ -11,7 +11,7 @@ __all__ = ["BENCHMARKS", "make_benchmark"]
 
 BENCHMARKS = (
     *("bfcl", "dbbench", "humaneval"),
-    *("minigrid", "textworld-express", "webshop"),
+    *("minigrid", "scienceworld", "textworld", "textworld-express", "webshop"),
 )
 
 
@@ -47,6 +47,15 @@ def make_benchmark(name: str, data: Path | None = None) -> Benchmark:
 
             _refuse(data, name)
             return MiniGrid()
+        case "scienceworld":
+            from jerp.domains.scienceworld import ScienceWorld
+
+            _refuse(data, name)
+            return ScienceWorld()
+        case "textworld":
+            from jerp.domains.textworld import TextWorld
+
+            return TextWorld(data)
         case "textworld-express":
             from jerp.domains.textworld_express import TextWorldExpress
 
