@@ -87,7 +87,8 @@ def print_plan(
     """
     table = Table(title="what this run would ask; nothing was asked", box=None)
     for column in ("part", "episodes", "calls <=", "read ~", "written <=", "cost <~"):
-        table.add_column(column, justify="left" if column == "part" else "right")
+        first = column == "part"
+        table.add_column(column, justify="left" if first else "right", no_wrap=first)
     total = total_of(parts)
     for row in (*parts, total):
         table.add_row(

@@ -51,7 +51,7 @@ class HarnessConfig:
     """Compares harness controllers around a frozen model: collects, trains, reports.
 
     Attributes:
-      domain: controlled domains to run, or benchmarks: `dbbench`, `bfcl`.
+      domain: controlled domains to run, or benchmarks: `dbbench`, `bfcl`, `humaneval`.
       executor: `recorded` replays SmolLM2's recorded responses, without weights or
         network; `smollm2`, or a path to weights, runs a model in this process; an
         address such as http://localhost:8000/v1 asks the endpoint there. The last two

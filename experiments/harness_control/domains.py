@@ -33,7 +33,7 @@ DOMAINS = (
     "long-memory",
     "planning",
 )
-BENCHMARKS = ("dbbench", "bfcl")
+BENCHMARKS = ("dbbench", "bfcl", "humaneval")
 """Played by the same seven actions; nothing of them is recorded."""
 NUM_TASKS = 300
 """Tasks that a generator makes of one seed; sizes take a stratified part."""
@@ -94,6 +94,10 @@ def make_domain(
             from jerp.domains.bfcl import Bfcl, BfclDomain
 
             return BfclDomain(Bfcl(data), calling=calling)
+        case "humaneval":
+            from jerp.domains.humaneval import HumanEval, HumanEvalDomain
+
+            return HumanEvalDomain(HumanEval(data))
         case _:
             raise UnknownNameError("domain", name, (*DOMAINS, *BENCHMARKS))
 
