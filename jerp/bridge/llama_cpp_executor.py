@@ -21,10 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jerp.bridge.batch_runner import BatchRunner, uniform_numbers
+from jerp.bridge.batch_executor import BatchExecutor, uniform_numbers
 from jerp.bridge.chat import ChatTemplate
 from jerp.bridge.chat_jobs import ChatJobs
-from jerp.bridge.executor import Completion, OnAnswer, Request
 from jerp.bridge.rows import Job
 from jerp.errors import ConfigError, ExecutorError, MissingExtraError, WeightsError
 from jerp.models.sampling import SamplingRows, sample_tokens
@@ -36,7 +35,7 @@ _FIRST_PART = re.compile(r"(.+)-00001-of-(\d{5})\.gguf")
 _ALL_LAYERS = -1
 
 
-class LlamaCppExecutor:
+class LlamaCppExecutor(BatchExecutor):
     """Answers requests with a model of llama.cpp; an `EagerExecutor`.
 
     `jerp.bridge.chat_jobs.ChatJobs` says which tokens and which text a completion has.
@@ -95,26 +94,14 @@ class LlamaCppExecutor:
             stop_tokens=vocabulary.stop_tokens,
             context_length=min(context_length, known),
         )
-        decode = partial(_decode, package, model)
-        self._runner = BatchRunner(chats, decode, batch_size=1)
-        self.fingerprint = (
-            f"sha256:{_digest(parts)[:16]}/llama-cpp-python-{package.__version__}/"
-            + (f"gpu{gpu_layers}" if gpu_layers else "cpu")
+        place = f"gpu{gpu_layers}" if gpu_layers else "cpu"
+        super().__init__(
+            chats,
+            partial(_decode, package, model),
+            batch_size=1,
+            fingerprint=f"sha256:{_digest(parts)[:16]}/llama-cpp-python-"
+            f"{package.__version__}/{place}",
         )
-
-    async def complete(self, requests: Sequence[Request]) -> list[Completion]:
-        """Answers all requests, same length and order.
-
-        A request that cannot be run has status `error`. A cancelled call stops the
-        computation after the token under way.
-        """
-        return await self._runner.run(requests, lambda index, completion: None)
-
-    async def complete_each(
-        self, requests: Sequence[Request], on_answer: OnAnswer
-    ) -> list[Completion]:
-        """`complete`, handing over each completion as soon as it is there."""
-        return await self._runner.run(requests, on_answer)
 
 
 def _parts(path: Path) -> list[Path]:
@@ -157,7 +144,7 @@ def _loaded(
 def _decode(
     package: Any, model: Any, jobs: Sequence[Job], cancelled: Callable[[], bool]
 ) -> None:
-    """`jerp.bridge.batch_runner.Decode` of a model, for one job."""
+    """`jerp.bridge.batch_executor.Decode` of a model, for one job."""
     [job] = jobs
     rows = SamplingRows(
         temperature=jnp.asarray([job.temperature], jnp.float32),

@@ -13,10 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from jerp.bridge.batch_runner import BatchRunner, uniform_numbers
+from jerp.bridge.batch_executor import BatchExecutor, uniform_numbers
 from jerp.bridge.chat import ChatTemplate
 from jerp.bridge.chat_jobs import ChatJobs
-from jerp.bridge.executor import Completion, OnAnswer, Request
 from jerp.bridge.rows import Job
 from jerp.bridge.torch_draws import draw_tokens
 from jerp.bridge.torch_model import TorchModel, load_torch_model
@@ -26,7 +25,7 @@ __all__ = ["Dtype", "TorchExecutor"]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 
-class TorchExecutor:
+class TorchExecutor(BatchExecutor):
     """Answers requests with a model of transformers; an `EagerExecutor`.
 
     `jerp.bridge.chat_jobs.ChatJobs` says which tokens and which text a completion has.
@@ -67,30 +66,18 @@ class TorchExecutor:
             stop_tokens=model.stop_tokens,
             context_length=model.context_length,
         )
-        self._runner = BatchRunner(
-            chats, partial(_decode, model), batch_size=batch_size
+        super().__init__(
+            chats,
+            partial(_decode, model),
+            batch_size=batch_size,
+            fingerprint=f"{model.fingerprint}/b{batch_size}",
         )
-        self.fingerprint = f"{model.fingerprint}/b{batch_size}"
-
-    async def complete(self, requests: Sequence[Request]) -> list[Completion]:
-        """Answers all requests, same length and order.
-
-        A request that cannot be run has status `error`. A cancelled call stops the
-        computation after the token under way.
-        """
-        return await self._runner.run(requests, lambda index, completion: None)
-
-    async def complete_each(
-        self, requests: Sequence[Request], on_answer: OnAnswer
-    ) -> list[Completion]:
-        """`complete`, handing over the completions of a batch when it has ended."""
-        return await self._runner.run(requests, on_answer)
 
 
 def _decode(
     model: TorchModel, jobs: Sequence[Job], cancelled: Callable[[], bool]
 ) -> None:
-    """`jerp.bridge.batch_runner.Decode` of a model."""
+    """`jerp.bridge.batch_executor.Decode` of a model."""
     torch = importlib.import_module("torch")
     transformers = importlib.import_module("transformers")
     longest = max(len(job.prompt) for job in jobs)

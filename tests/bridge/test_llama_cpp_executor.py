@@ -95,7 +95,7 @@ class TestLlamaCpp:
         assert f"of {model_files.SIZES.context_length} tokens" in beyond.error
 
     def test_tokens_of_any_length_and_bytes_that_are_no_text(self, file):
-        vocabulary = executor(file)._runner._chats.tokenizer
+        vocabulary = executor(file)._chats.tokenizer
         end = len(model_files.VOCABULARY)
         assert vocabulary.decode([end], skip_special_tokens=True) == LONG
         umlaut = vocabulary.encode("ü", add_special_tokens=False).ids

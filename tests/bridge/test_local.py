@@ -9,24 +9,13 @@ from jerp.bridge.batching import BatchShape
 from jerp.bridge.executor import Message, Request, Sampling
 from jerp.bridge.local import LocalExecutor
 from jerp.errors import ExecutorError
+from tests.bridge.asking import SHAPE, ask
 from tests.bridge.tiny_model import tiny_model
-
-SHAPE = BatchShape(
-    rows=4, block_size=8, prefill_blocks=4, capacity=64, chunk=2, pool_tokens=512
-)
 
 
 @cache
 def executor():
     return LocalExecutor(tiny_model(), numerics="float32", shape=SHAPE)
-
-
-def ask(text, index=0, answer=None, **sampling):
-    sampling = {"temperature": 1.0, "max_tokens": 8} | sampling
-    messages = [Message("user", text)]
-    if answer is not None:
-        messages.append(Message("assistant", answer))
-    return Request(tuple(messages), Sampling(**sampling), index)
 
 
 def complete(*requests):

@@ -25,7 +25,7 @@ from jerp.bridge.executor import Completion, OnAnswer, Request
 from jerp.bridge.rows import Job
 from jerp.errors import ConfigError
 
-__all__ = ["BatchRunner", "Decode", "uniform_numbers"]
+__all__ = ["BatchExecutor", "Decode", "uniform_numbers"]
 
 _NUMBERS = 64
 """Drawn at once."""
@@ -43,8 +43,8 @@ class Decode(Protocol):
         ...
 
 
-class BatchRunner:
-    """Answers requests; calls at once take turns, batch by batch.
+class BatchExecutor:
+    """An `EagerExecutor`; calls at once take turns, batch by batch.
 
     A batch for which the memory does not suffice is tried once more in halves; what
     does not fit then has status `error`.
@@ -53,18 +53,29 @@ class BatchRunner:
       chats: makes jobs and completions.
       decode: computes them.
       batch_size: the most jobs of one call of `decode`.
+      fingerprint: of the model, and of all else that decides the numbers.
     """
 
-    def __init__(self, chats: ChatJobs, decode: Decode, *, batch_size: int):
+    def __init__(
+        self, chats: ChatJobs, decode: Decode, *, batch_size: int, fingerprint: str
+    ):
         if batch_size < 1:
             raise ConfigError(f"batch_size: expected at least 1, got {batch_size}")
         self._chats, self._decode, self._batch_size = chats, decode, batch_size
-        self._lock = threading.Lock()
+        self._lock, self.fingerprint = threading.Lock(), fingerprint
 
-    async def run(
+    async def complete(self, requests: Sequence[Request]) -> list[Completion]:
+        """Answers all requests, same length and order.
+
+        A request that cannot be run has status `error`. A cancelled call stops the
+        computation after the token under way.
+        """
+        return await self.complete_each(requests, lambda index, completion: None)
+
+    async def complete_each(
         self, requests: Sequence[Request], on_answer: OnAnswer
     ) -> list[Completion]:
-        """`EagerExecutor.complete_each`."""
+        """`complete`, handing over the completions of a batch when it has ended."""
         answers: dict[int, Completion] = {}
         jobs: dict[int, Job] = {}
         for index, request in enumerate(requests):

@@ -7,7 +7,7 @@ from itertools import islice
 import jax
 import pytest
 
-from jerp.bridge.batch_runner import BatchRunner, uniform_numbers
+from jerp.bridge.batch_executor import BatchExecutor, uniform_numbers
 from jerp.bridge.chat import ChatTemplate
 from jerp.bridge.chat_jobs import ChatJobs
 from jerp.bridge.executor import Message, Request, Sampling
@@ -42,8 +42,8 @@ def ask(text, max_tokens=20, stop=()):
 
 
 def run(decode, *requests, batch_size=2, on_answer=lambda index, answer: None):
-    runner = BatchRunner(CHATS, decode, batch_size=batch_size)
-    return asyncio.run(runner.run(requests, on_answer))
+    model = BatchExecutor(CHATS, decode, batch_size=batch_size, fingerprint="speller")
+    return asyncio.run(model.complete_each(requests, on_answer))
 
 
 def test_answers_keep_their_places_and_batches_hold_prompts_of_like_length():
@@ -104,12 +104,11 @@ def test_a_cancelled_call_stops_decoding_and_the_next_one_goes_on():
         stopped.append(len(jobs))
 
     async def cancel():
-        runner = BatchRunner(CHATS, endless, batch_size=1)
-        ask_ = runner.run
-        first = asyncio.create_task(ask_([ask("x"), ask("xy")], lambda *_: None))
+        model = BatchExecutor(CHATS, endless, batch_size=1, fingerprint="endless")
+        first = asyncio.create_task(model.complete([ask("x"), ask("xy")]))
         await asyncio.to_thread(began.wait)
-        second = asyncio.create_task(ask_([ask("b")], lambda *_: None))
-        waits = asyncio.create_task(ask_([ask("x")], lambda *_: None))
+        second = asyncio.create_task(model.complete([ask("b")]))
+        waits = asyncio.create_task(model.complete([ask("x")]))
         await asyncio.sleep(0)
         for task in (waits, first):
             task.cancel()
@@ -133,4 +132,4 @@ def test_the_numbers_of_a_seed_are_those_of_the_decoder():
 
 def test_a_batch_of_nothing_is_refused():
     with pytest.raises(ConfigError, match="batch_size: expected at least 1, got 0"):
-        BatchRunner(CHATS, Speller(), batch_size=0)
+        BatchExecutor(CHATS, Speller(), batch_size=0, fingerprint="")
