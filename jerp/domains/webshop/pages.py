@@ -90,7 +90,7 @@ def item_page(instruction: str, product: Product, chosen: Mapping[str, str]) -> 
             *(*_told(instruction), BACK, PREVIOUS, *options),
             *(product.title, f"Price: {product.tag}", *buttons),
         ),
-        (BACK, PREVIOUS, *values, *buttons),
+        (BACK, PREVIOUS, *buttons, *values),
     )
 
 

@@ -66,6 +66,11 @@ def test_from_the_search_to_the_purchase(visit):
     )
     item = walk(visit, "click[A12]")
     assert "color [SEP] red [SEP] blue [SEP] shade [SEP] blue" in item.text
+    # As officially options are last: whoever lists only some drops no button.
+    assert clicks(visit) == [
+        *("back to search", "< prev", "description", "features", "reviews", "buy now"),
+        *("red", "blue", "a [b] c", "x y"),
+    ]
     chosen = walk(visit, "click[red]")
     assert "color (chosen: red) [SEP] red" in chosen.text and not chosen.ended
     walk(visit, "click[description]")
