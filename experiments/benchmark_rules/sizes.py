@@ -9,7 +9,7 @@ from jerp.ops.checks import check_count
 
 __all__ = ["ENVS", "BenchmarkSizes", "benchmark_sizes"]
 
-ENVS = ("webshop", "textworld-express")
+ENVS = ("webshop", "textworld-express", "textworld", "scienceworld")
 """Benchmarks whose worlds take commands."""
 
 
@@ -93,7 +93,8 @@ PAPER = replace(
 iterations (300 in WebShop), all tasks, as arXiv 2606.27136 has them, or as they were
 inferred from the code that it is built on: `experiments.joint_rules` says which."""
 
-STEPS = {"webshop": 15, "textworld-express": 50}
+STEPS = {"webshop": 15}
+"""Of an episode; of all others 50."""
 
 
 def benchmark_sizes(env: str, scale: str) -> BenchmarkSizes:
@@ -108,4 +109,4 @@ def benchmark_sizes(env: str, scale: str) -> BenchmarkSizes:
     sizes = PAPER if scale == "full" else DEFAULT
     if env == "webshop" and scale == "full":
         sizes = replace(sizes, iterations=300)
-    return replace(sizes, num_steps=STEPS[env])
+    return replace(sizes, num_steps=STEPS.get(env, 50))

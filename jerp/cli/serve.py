@@ -22,7 +22,8 @@ class Serve:
     """Serve a model by the chat completions protocol; Ctrl-C ends it.
 
     Attributes:
-      model: a name of `jerp models list`, or a path to weights.
+      model: a name of `jerp models list`, whose weights are fetched unless they are
+        cached, or a path to weights.
       host: the address to listen at.
       port: 0 takes a free one.
       api_key_env: the environment variable with the key that clients must send.
@@ -48,10 +49,13 @@ class Serve:
 
         from jerp.bridge.local import LocalExecutor
         from jerp.bridge.serving import chat_app
-        from jerp.storage.weights import load_weights
+        from jerp.storage.pull import pull
+        from jerp.storage.weights import MODELS, load_weights
 
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         with socket.create_server((self.host, self.port), family=family) as listening:
+            if self.model in MODELS:
+                pull(self.model)
             weights = load_weights(self.model)
             executor = LocalExecutor(weights, numerics=self.numerics)
             name = Path(self.model).name
