@@ -28,8 +28,9 @@ EXTRAS = {
         "scienceworld>=1.2",
         "textworld-express>=1.1",
     ],
-    # TextWorld is MIT, but it plays by Jericho, which is GPL.
-    "gpl-envs": ["textworld>=1.7"],
+    # TextWorld and ALFWorld are MIT, but they play and plan by Jericho and Fast Downward,
+    # which are GPL; the latter is compiled, in minutes.
+    "gpl-envs": ["alfworld>=0.4.2", "textworld>=1.7"],
     "notebooks": ["ipykernel", "nbformat", "nbclient"],
     "parity": ["torch", "peft"],
     "sweep": ["submitit>=1.5.4"],

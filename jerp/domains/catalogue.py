@@ -10,7 +10,7 @@ from jerp.errors import ConfigError, UnknownNameError
 __all__ = ["BENCHMARKS", "make_benchmark"]
 
 BENCHMARKS = (
-    *("bfcl", "dbbench", "humaneval"),
+    *("alfworld", "bfcl", "dbbench", "humaneval"),
     *("minigrid", "scienceworld", "textworld", "textworld-express", "webshop"),
 )
 
@@ -30,6 +30,10 @@ def make_benchmark(name: str, data: Path | None = None) -> Benchmark:
       StorageError: the files cannot be read.
     """
     match name:
+        case "alfworld":
+            from jerp.domains.alfworld import AlfWorld
+
+            return AlfWorld(data)
         case "bfcl":
             from jerp.domains.bfcl import Bfcl
 

@@ -69,7 +69,7 @@ class TextGame:
         state = self._state
         return Outcome(
             text=text,
-            score=max(0, state["score"] or 0) / (state["max_score"] or 1),
+            score=max(0, state.get("score") or 0) / (state.get("max_score") or 1),
             success=bool(state["won"]),
             ended=bool(state["won"] or state["lost"]) or self._left <= 0,
             known=known,

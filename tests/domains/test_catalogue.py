@@ -17,13 +17,14 @@ def test_each_is_made_or_says_what_it_needs(name):
             assert made.name == name and made.version and made.splits
             made.close()
     except (MissingExtraError, ConfigError) as error:
-        needs = ("pip install 'jerp[", "JERP_", "needs Java")
+        needs = ("pip install 'jerp[", "JERP_", "ALFWORLD_DATA", "needs Java")
         assert any(need in str(error) for need in needs)
 
 
 @pytest.mark.parametrize(
     ("name", "module", "extra"),
     [
+        ("alfworld", "fast_downward", "gpl-envs"),
         (
             "bfcl",
             "bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker",
