@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from experiments.executors.usage_file import read_usage
 from experiments.jobs.job import is_done
 from experiments.jobs.processes import run_together
 from experiments.jobs.results import analysis_key, origin, sizes_document
@@ -27,7 +29,10 @@ from jerp.storage.documents import defined, write_json
 from jerp.storage.manifest import open_run
 from jerp.typing import Key
 
-__all__ = ["LanguageModelRun", "Report", "Stage"]
+__all__ = ["USAGE", "LanguageModelRun", "Report", "Stage"]
+
+USAGE = "usage.txt"
+"""In the run folder, what the process has asked of an endpoint, while it asks."""
 
 LATE = "--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 """By default XLA computes on a CPU as early as it can, and so keeps all layers that a
@@ -93,7 +98,8 @@ class LanguageModelRun:
         identity = {"experiment": self.experiment, **settings, **about}
         settings |= {"setting": config.setting.to_json()}
         with open_run(config.folder, identity, seeds=[0]):
-            with progress_bars(console) as progress:
+            spent = partial(read_usage, config.folder / USAGE)
+            with progress_bars(console, below=spent) as progress:
                 self._in_a_process(config, settings, progress)
             key = analysis_key(config.seed)
             results = defined(

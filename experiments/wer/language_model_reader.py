@@ -16,6 +16,8 @@ from typing import Any
 from rich.console import Console
 
 from experiments.executors.opened import open_live
+from experiments.executors.usage_file import usage_written
+from experiments.jobs.language_model_run import USAGE
 from experiments.wer.benchmark_place import benchmark_place
 from experiments.wer.coding_place import coding_place
 from experiments.wer.language_model_config import ReaderSizes, reader_policy
@@ -118,7 +120,10 @@ def _follower(
 ) -> Iterator[tuple[StoredExecutor, ResponseStore]]:
     if setting.executor:
         quiet = Console(stderr=True)
-        with open_live(setting.executor, setting.endpoint, folder, quiet) as opened:
+        with (
+            open_live(setting.executor, setting.endpoint, folder, quiet) as opened,
+            usage_written(folder.parent / USAGE, opened.spent),
+        ):
             yield opened.executor, opened.store
         return
     store = ResponseStore(folder)
