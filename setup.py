@@ -28,7 +28,7 @@ EXTRAS = {
         "scienceworld>=1.2",
         "textworld-express>=1.1",
     ],
-    # TextWorld and ALFWorld are MIT, but they play and plan by Jericho and Fast Downward,
+    # TextWorld and ALFWorld are MIT, but play and plan by Jericho and Fast Downward,
     # which are GPL; the latter is compiled, in minutes.
     "gpl-envs": ["alfworld>=0.4.2", "textworld>=1.7"],
     "notebooks": ["ipykernel", "nbformat", "nbclient"],
