@@ -15,6 +15,7 @@ __all__ = [
     "ConfigError",
     "EnvironmentCheckError",
     "ExecutorError",
+    "InfrastructureError",
     "InputError",
     "JerpError",
     "MissingExtraError",
@@ -92,6 +93,10 @@ class ExecutorError(JerpError, RuntimeError):
 
 class SandboxError(JerpError, RuntimeError):
     """Untrusted code cannot be run with the protections it needs."""
+
+
+class InfrastructureError(SandboxError):
+    """What an episode rests on failed, such as a process apart; nobody is judged."""
 
 
 class WeightsError(JerpError, OSError):
