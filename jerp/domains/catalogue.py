@@ -11,7 +11,8 @@ __all__ = ["BENCHMARKS", "make_benchmark"]
 
 BENCHMARKS = (
     *("alfworld", "bfcl", "dbbench", "humaneval"),
-    *("minigrid", "scienceworld", "textworld", "textworld-express", "webshop"),
+    *("minigrid", "scienceworld", "tau2-airline", "tau2-retail", "tau2-telecom"),
+    *("textworld", "textworld-express", "webshop"),
 )
 
 
@@ -20,8 +21,8 @@ def make_benchmark(name: str, data: Path | None = None) -> Benchmark:
 
     Args:
       name: one of `BENCHMARKS`.
-      data: folder with the benchmark's files; None takes those of its package, or of
-        the folder that its variable names.
+      data: folder with the benchmark's files, for tau2 a Python that has it; None takes
+        those of its package, or what its variable names.
 
     Raises:
       UnknownNameError: no such benchmark.
@@ -56,6 +57,10 @@ def make_benchmark(name: str, data: Path | None = None) -> Benchmark:
 
             _refuse(data, name)
             return ScienceWorld()
+        case "tau2-airline" | "tau2-retail" | "tau2-telecom":
+            from jerp.domains.tau2 import Tau2
+
+            return Tau2(name.removeprefix("tau2-"), data)  # pyright: ignore
         case "textworld":
             from jerp.domains.textworld import TextWorld
 
