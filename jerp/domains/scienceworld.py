@@ -45,7 +45,8 @@ class ScienceWorld:
       name, version, splits, broken: see `jerp.domains.benchmark.Benchmark`.
 
     Args:
-      max_steps: of an episode; the longest gold path seen has 743.
+      max_steps: of an episode, as the package counts, for which waiting is more than
+        one; the longest gold path seen has 743.
 
     Raises:
       MissingExtraError: `scienceworld` is not installed.
