@@ -95,6 +95,12 @@ class Apart:
         self._ready: Any = None
         self._closed = False
 
+    @property
+    def running(self) -> bool:
+        """Whether it runs now."""
+        process = self._process
+        return process is not None and process.alive
+
     def start(self) -> Any:
         """Starts it unless it runs; returns what it said when it was ready.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from jerp.domains.apart import Apart
@@ -61,8 +62,10 @@ class WorkerEpisode:
         return self._ask({"do": "score"})
 
     def close(self) -> None:
-        """Has the worker forget it."""
-        self._apart.ask({"do": "close", "episode": self._number})
+        """Has the worker forget it, if it still runs."""
+        if self._apart.running:
+            with suppress(InfrastructureError):
+                self._apart.ask({"do": "close", "episode": self._number})
 
     def _tell(self, request: Mapping[str, Any]) -> Any:
         answer = self._ask(request)
