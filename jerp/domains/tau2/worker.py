@@ -216,3 +216,4 @@ def serve(domain: str, seconds: float, most: int) -> None:
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
         serve(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))
+    os._exit(0)  # what the packages have to tidy up takes seconds

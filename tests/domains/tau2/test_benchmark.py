@@ -8,18 +8,30 @@ from pathlib import Path
 
 import pytest
 
+from jerp.bridge.executor import Completion
+from jerp.bridge.scripted import ScriptedExecutor
+from jerp.bridge.tools import ToolCall
 from jerp.domains.benchmark import Call, Say
 from jerp.domains.catalogue import make_benchmark
 from jerp.domains.conformance import check_benchmark
-from jerp.domains.tau2 import Tau2, UserMove
+from jerp.domains.tau2 import ExecutorUser, Tau2, UserMove
 from jerp.domains.tau2.benchmark import VARIABLE
-from jerp.errors import ConfigError, InfrastructureError, UnknownNameError
+from jerp.errors import ConfigError, UnknownNameError
 from jerp.records import Task
 
-COUNTS = {"retail": 114, "airline": 50, "telecom": 114}
+COUNTS = {
+    "retail": (114, 13 / 112, 13 / 112),
+    "airline": (50, 14 / 43, 14 / 43),
+    "telecom": (114, 0, 20 / 91),
+}
+"""Tasks; share that is won without the last call, and with another argument in it.
+
+Those are lost only where that call changes something. In telecom 20 tasks end with a
+transfer to a person, which has to be made, with whatever summary.
+"""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def named():
     if VARIABLE not in os.environ:
         pytest.skip(
@@ -27,7 +39,7 @@ def named():
         )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def telecom(named):
     with closing(Tau2("telecom")) as made:
         yield made
@@ -50,8 +62,9 @@ def test_references_get_full_marks(domain):
         )
         found = check_benchmark(benchmark, "base")
     print(found)
-    assert (found.checked, found.oracle, found.faults) == (COUNTS[domain], 1, ())
-    assert found.nothing == 0 and found.dropped < 0.5 and found.wrong < 0.5
+    number, dropped, wrong = COUNTS[domain]
+    assert (found.checked, found.oracle, found.faults) == (number, 1, ())
+    assert (found.nothing, found.dropped, found.wrong) == (0, dropped, wrong)
 
 
 @pytest.mark.slow
@@ -75,16 +88,40 @@ def test_an_episode_by_hand(telecom):
 
 
 @pytest.mark.slow
-def test_a_user_who_does_nothing_leaves_the_phone_broken(telecom):
+def test_a_user_who_does_nothing_leaves_the_phone_broken(telecom, monkeypatch):
     class Idle:
         def answer(self, scene, talk):
             return UserMove("It is broken." if len(talk) == 1 else scene.signs[0])
 
-    telecom._user = Idle()
+    monkeypatch.setattr(telecom, "_user", Idle())
     with closing(telecom.start(telecom.tasks("base")[0])) as session:
         assert session.move(Say("Switch it on.")).ended
         verdict = session.score()
     assert not verdict.success and "assert_mobile_data" in verdict.criteria[0].detail
+
+
+@pytest.mark.slow
+def test_an_executor_plays_the_user_with_the_tools_of_the_task(telecom, monkeypatch):
+    def script(request):
+        if request.messages[-1].role == "tool":
+            return f"The phone says: {request.messages[-1].content}"
+        asked = request.messages[-1].content
+        named = [tool.name for tool in request.tools if tool.name in asked]
+        if not named:
+            return "It is broken." if len(request.messages) == 2 else "###STOP###"
+        call = ToolCall(named[0], "{}", "a")
+        return Completion("", tool_calls=(call,))
+
+    executor = ScriptedExecutor(script)
+    monkeypatch.setattr(telecom, "_user", ExecutorUser(executor))
+    with closing(telecom.start(telecom.tasks("base")[0], seed=2)) as session:
+        assert session.opening == "It is broken."
+        on = session.move(Say("Please use toggle_airplane_mode."))
+        assert "Airplane Mode is now OFF" in on.text and not on.ended
+        session.move(Say("And now toggle_roaming."))
+        assert session.move(Say("Bye.")).ended and session.score().success
+    assert {request.sample_index for request in executor.requests} == {2}
+    assert len(executor.requests[0].tools) == 30
 
 
 @pytest.mark.slow
@@ -115,9 +152,6 @@ def test_mistakes_are_named(telecom):
         telecom.tasks("bas")
     with pytest.raises(UnknownNameError, match="task"):
         telecom.start(Task("x", "tau2-telecom", 0, "", {"id": "x"}))
-    telecom.close()
-    with pytest.raises(InfrastructureError, match="is closed"):
-        telecom.start(telecom.tasks("base")[0])
 
 
 def test_a_python_without_the_package_is_named_with_the_commands(monkeypatch):
