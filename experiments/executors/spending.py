@@ -18,10 +18,16 @@ from rich.table import Table
 from jerp.bridge.budget import Price
 from jerp.bridge.executor import Request
 
-__all__ = ["Asks", "print_plan", "prompt_tokens", "total_of"]
+__all__ = ["Asks", "print_plan", "prompt_tokens", "total_of", "user_asks"]
 
 CHARACTERS = 4
 """Of a token, about, in English."""
+
+USER_PROMPT = 1500
+"""Tokens that who plays a user reads, about: scenario, and half of a conversation."""
+
+USER_WRITES = 256
+"""Tokens of its message, at most."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,17 @@ def prompt_tokens(requests: Sequence[Request]) -> int:
     return round(sum(sizes) / len(sizes) / CHARACTERS) if sizes else 0
 
 
+def user_asks(part: str, episodes: int, calls: int) -> Asks:
+    """What an executor is asked that plays the user in episodes.
+
+    Args:
+      part: of the run.
+      episodes: that it takes part in.
+      calls: of whoever it talks to; it answers each at most.
+    """
+    return Asks(part, episodes, calls, calls * USER_PROMPT, calls * USER_WRITES)
+
+
 def total_of(parts: Sequence[Asks]) -> Asks:
     """The sum, under the name of `all`."""
 
@@ -93,8 +110,8 @@ def print_plan(
     for row in (*parts, total):
         table.add_row(
             row.part,
-            *(f"{n:,}" for n in (row.episodes, row.calls, row.tokens_in)),
-            f"{row.tokens_out:,}",
+            *(_short(n) for n in (row.episodes, row.calls, row.tokens_in)),
+            _short(row.tokens_out),
             _dollars(row, price),
         )
     console.print(table)
@@ -110,6 +127,20 @@ def print_plan(
         "tokens_out": total.tokens_out,
         "dollars": None if price is None else _cost(total, price),
     }
+
+
+def _short(number: int) -> str:
+    """With three digits or more, so that a row fits into a terminal's width.
+
+    Example:
+      >>> _short(9_876), _short(45_678), _short(12_345_678)
+      ('9,876', '46 k', '12.3 M')
+    """
+    if number < 10_000:
+        return f"{number:,}"
+    if number < 1_000_000:
+        return f"{number / 1e3:.0f} k"
+    return f"{number / 1e6:.1f} M"
 
 
 def _cost(asks: Asks, price: Price) -> float:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from experiments.command import command_of
 from experiments.executors.endpoint import NO_ENDPOINT, EndpointOptions, is_endpoint
@@ -32,8 +32,8 @@ GENERATOR_SEEDS = {"recorded": 0, "live": 1}
 """Task mixes were tuned on seed 7, which no result uses (see README.md)."""
 
 OPTIONS = (
-    *("domain", "executor", "endpoint", "calling", "tasks", "seeds", "seed"),
-    *("smoke", "full", "data", "out"),
+    *("domain", "executor", "endpoint", "calling", "user", "tasks", "seeds"),
+    *("seed", "smoke", "full", "data", "out"),
 )
 """As the command that makes a run lists them."""
 
@@ -51,7 +51,8 @@ class HarnessConfig:
     """Compares harness controllers around a frozen model: collects, trains, reports.
 
     Attributes:
-      domain: controlled domains to run, or benchmarks: `dbbench`, `bfcl`, `humaneval`.
+      domain: controlled domains to run, or benchmarks: `dbbench`, `bfcl`, `humaneval`,
+        `tau2-retail`, `tau2-airline`, `tau2-telecom`.
       executor: `recorded` replays SmolLM2's recorded responses, without weights or
         network; `smollm2`, or a path to weights, runs a model in this process; an
         address such as http://localhost:8000/v1 asks the endpoint there. The last two
@@ -68,6 +69,8 @@ class HarnessConfig:
       tasks: so many of each domain; None takes those of the size.
       calling: how tools of `bfcl` and `tau2` are called: in words, which every model
         can, or natively, for endpoints that have tools.
+      user: who plays the user of `tau2`: the executor too, or a script, a stand-in with
+        which scores are not comparable with published ones.
       plan: print what would be asked, and what it would cost; nothing is asked.
       endpoint: of an address.
     """
@@ -82,12 +85,14 @@ class HarnessConfig:
     data: Path | None = None
     tasks: int | None = None
     calling: Calling = "text"
+    user: Literal["executor", "scripted"] = "executor"
     plan: bool = False
     endpoint: EndpointOptions = NO_ENDPOINT
 
     def __post_init__(self):
         self._check_domains()
         check_choice("calling", self.calling, get_args(Calling))
+        check_choice("user", self.user, ("executor", "scripted"))
         for name, value in (("seeds", self.seeds), ("tasks", self.tasks)):
             if value is not None and value < 1:
                 raise ConfigError(f"{name}: expected at least 1, got {value}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jerp.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jerp.bridge.executor import Executor
     from jerp.bridge.store import ResponseStore
     from jerp.domains.base import ControlledDomain
     from jerp.domains.tool_use import Calling
@@ -20,6 +21,7 @@ __all__ = [
     "BENCHMARKS",
     "DOMAINS",
     "NUM_TASKS",
+    "TAU2",
     "data_versions",
     "make_domain",
     "make_tasks",
@@ -33,7 +35,8 @@ DOMAINS = (
     "long-memory",
     "planning",
 )
-BENCHMARKS = ("dbbench", "bfcl", "humaneval")
+TAU2 = ("tau2-retail", "tau2-airline", "tau2-telecom")
+BENCHMARKS = ("dbbench", "bfcl", "humaneval", *TAU2)
 """Played by the same seven actions; nothing of them is recorded."""
 NUM_TASKS = 300
 """Tasks that a generator makes of one seed; sizes take a stratified part."""
@@ -45,6 +48,7 @@ def make_domain(
     data: Path | None = None,
     *,
     calling: Calling = "text",
+    user: Executor | None = None,
 ) -> ControlledDomain:
     """The domain called `name`; verdicts of run code are kept in `store`.
 
@@ -53,6 +57,7 @@ def make_domain(
       store: of the run.
       data: of a benchmark, see `jerp.domains.catalogue.make_benchmark`.
       calling: how a benchmark's tools are called.
+      user: plays the user where a benchmark has one; None is a script.
 
     Raises:
       UnknownNameError: there is none of that name.
@@ -98,6 +103,13 @@ def make_domain(
             from jerp.domains.humaneval import HumanEval, HumanEvalDomain
 
             return HumanEvalDomain(HumanEval(data))
+        case "tau2-retail" | "tau2-airline" | "tau2-telecom":
+            from jerp.domains.tau2 import ExecutorUser
+            from jerp.domains.tau2.harness import tau2_domain
+
+            who = None if user is None else ExecutorUser(user)
+            kind: Any = name.removeprefix("tau2-")
+            return tau2_domain(kind, data, who, calling=calling)
         case _:
             raise UnknownNameError("domain", name, (*DOMAINS, *BENCHMARKS))
 

@@ -20,12 +20,14 @@ from experiments.executors.opened import OpenExecutor, resolved
 from experiments.executors.spending import print_plan
 from experiments.harness_control.config import HarnessConfig
 from experiments.harness_control.domains import (
+    TAU2,
     data_versions,
     make_domain,
     make_tasks,
 )
 from experiments.harness_control.executors import open_executor, recorded_reach
 from experiments.harness_control.plan import domain_plan
+from jerp.bridge.executor import Executor
 from jerp.bridge.session import Session
 from jerp.bridge.store import ResponseStore
 from jerp.bridge.stored import COMPLETION
@@ -97,8 +99,14 @@ def _plan(config: HarnessConfig, console: Console) -> dict[str, Any]:
     return print_plan(parts, price, store.stored(COMPLETION), console)
 
 
-def _domain(name: str, store: ResponseStore, config: HarnessConfig) -> ControlledDomain:
-    return make_domain(name, store, config.data, calling=config.calling)
+def _domain(
+    name: str,
+    store: ResponseStore,
+    config: HarnessConfig,
+    executor: Executor | None = None,
+) -> ControlledDomain:
+    user = executor if config.user == "executor" else None
+    return make_domain(name, store, config.data, calling=config.calling, user=user)
 
 
 def _identity(config: HarnessConfig) -> dict[str, Any]:
@@ -111,6 +119,7 @@ def _identity(config: HarnessConfig) -> dict[str, Any]:
         "executor": config.executor,
         **({"model": config.endpoint.model} if config.endpoint.model else {}),
         **({"calling": config.calling} if config.calling != "text" else {}),
+        **({"user": config.user} if {*TAU2} & {*config.domain} else {}),
         "seeds": config.seeds,
         "seed": config.seed,
         "generator_seed": config.generator_seed,
@@ -121,7 +130,7 @@ def _identity(config: HarnessConfig) -> dict[str, Any]:
 def _one(
     name: str, config: HarnessConfig, executor: OpenExecutor, progress: Progress
 ) -> dict[str, Any]:
-    with closing(_domain(name, executor.store, config)) as domain:
+    with closing(_domain(name, executor.store, config, executor.executor)) as domain:
         if config.live:
             for protection, how in domain.preflight().items():
                 progress.console.print(f"{name}: sandbox protects {protection}: {how}")

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.executors.spending import Asks, prompt_tokens
+from experiments.executors.spending import Asks, prompt_tokens, user_asks
 from experiments.harness_control.config import HarnessConfig
+from experiments.harness_control.domains import TAU2
 from jerp.domains.base import ControlledDomain
 from jerp.domains.tool_use import ToolUseDomain
 from jerp.harness.actions import Action
@@ -55,6 +56,9 @@ def domain_plan(
             f"{domain.name}: {part}",
             *(number, number * calls, number * read, number * calls * written),
         )
+    if domain.name in TAU2 and config.user == "executor":
+        total = sum(episodes.values())
+        yield user_asks(f"{domain.name}: the user", total, total * calls)
 
 
 def _first(domain: ControlledDomain, task: Task) -> Any:

@@ -12,11 +12,13 @@ from typing import Any
 
 from experiments.wer.language_model_config import ReaderSizes
 from experiments.wer.language_model_skills import TOOL_WORDS
-from experiments.wer.setting import TextSetting
+from experiments.wer.setting import ENVS, TextSetting
 from experiments.wer.text_place import Secret, TextPlace
 from jerp.bridge.executor import Executor
 from jerp.domains.benchmark import Benchmark, Call
 from jerp.domains.bfcl import Bfcl, BfclDomain
+from jerp.domains.tau2 import ExecutorUser
+from jerp.domains.tau2.harness import tau2_domain
 from jerp.domains.tool_use.prompt import described
 from jerp.errors import UnknownNameError
 from jerp.records import Task
@@ -71,8 +73,14 @@ def open_benchmark(
         case "bfcl":
             bfcl = Bfcl(setting.data)
             return bfcl, BfclDomain(bfcl, calling=setting.calling)
+        case "tau2" | "tau2-retail" | "tau2-airline" | "tau2-telecom":
+            kind: Any = setting.env.partition("-")[2] or "retail"
+            scripted = executor is None or setting.user == "scripted"
+            user = None if scripted else ExecutorUser(executor)  # pyright: ignore
+            domain = tau2_domain(kind, setting.data, user, calling=setting.calling)
+            return domain.benchmark, domain
         case _:
-            raise UnknownNameError("env", setting.env, ("bfcl",))
+            raise UnknownNameError("env", setting.env, ENVS)
 
 
 def secrets_of(benchmark: Benchmark, task: Task) -> list[Secret]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from experiments.executors.endpoint import NO_ENDPOINT, EndpointOptions
 from experiments.jobs.config import MODELS, ReaderConfig
@@ -24,6 +25,9 @@ from jerp.errors import ConfigError
 from jerp.ops.checks import check_choice
 
 __all__ = ["DOMAINS", "SIZES", "ExecutorSizes", "OptimizerSizes", "Sizes", "WerConfig"]
+
+TEXT_ONLY = ("env", "data", "calling", "user", "executor", "plan", "endpoint")
+"""Settings of a language model that reads text."""
 
 DOMAINS = ("travel", "vehicle")
 """APIs that skills are written for."""
@@ -206,10 +210,11 @@ class WerConfig(ReaderConfig):
         itself without them, which follows them: a few small programs to be written, to
         show that every part works.
       env: of a language model: the benchmark that skills are for, instead of small
-        programs: `bfcl`.
+        programs: `bfcl`, `tau2` (its shop), `tau2-airline`, `tau2-telecom`.
       data: of the benchmark: folder of its files, or the Python that has it; None takes
         what its variable or package has.
       calling: how tools of the benchmark are called: in words, or natively.
+      user: who plays the user of `tau2`: who follows skills, or a script, a stand-in.
       executor: of a language model: who follows skills instead of itself: an address
         such as http://localhost:8000/v1, `smollm2`, or a path to weights.
       plan: print what would be asked of the executor, and what it would cost.
@@ -225,8 +230,8 @@ class WerConfig(ReaderConfig):
 
     name = "wer"
     options = (
-        *("seeds", "ablations", "policy", "env", "data", "calling", "executor"),
-        *("endpoint", "seed", "smoke", "full", "out"),
+        *("seeds", "ablations", "policy", "env", "data", "calling", "user"),
+        *("executor", "endpoint", "seed", "smoke", "full", "out"),
     )
     single = ("seeds", "workers", "ablations")
 
@@ -237,6 +242,7 @@ class WerConfig(ReaderConfig):
     env: str = ""
     data: Path | None = None
     calling: Calling = "text"
+    user: Literal["executor", "scripted"] = "executor"
     executor: str = ""
     plan: bool = False
     out: Path | None = None
@@ -248,7 +254,7 @@ class WerConfig(ReaderConfig):
     def __post_init__(self):
         super().__post_init__()
         if not self.reads:
-            for name in ("env", "data", "calling", "executor", "plan", "endpoint"):
+            for name in TEXT_ONLY:
                 if getattr(self, name) != getattr(type(self), name):
                     raise ConfigError(
                         f"{name}: expected with a language model, which reads text: "
@@ -286,7 +292,8 @@ class WerConfig(ReaderConfig):
     def setting(self) -> TextSetting:
         """What a language model's run is about."""
         return TextSetting(
-            self.env, self.data, self.calling, self.executor, self.endpoint
+            *(self.env, self.data, self.calling, self.user),
+            *(self.executor, self.endpoint),
         )
 
     @property

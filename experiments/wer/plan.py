@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from experiments.executors.spending import Asks, prompt_tokens
+from experiments.executors.spending import Asks, prompt_tokens, user_asks
 from experiments.wer.benchmark_place import open_benchmark
 from experiments.wer.language_model_cloning import RUNS
 from experiments.wer.language_model_config import ReaderSizes
@@ -53,6 +53,9 @@ def skill_plan(setting: TextSetting, sizes: ReaderSizes, seed: int) -> Iterator[
         yield Asks(
             *(part, number, number * calls, number * read, number * calls * written)
         )
+    if setting.env.startswith("tau2") and setting.user == "executor":
+        total = sum(episodes.values())
+        yield user_asks("the user, in all parts", total, total * calls)
 
 
 def _an_episode(domain: Any, sizes: ReaderSizes, seed: int) -> tuple[int, int, int]:

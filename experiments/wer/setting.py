@@ -6,17 +6,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from experiments.executors.endpoint import NO_ENDPOINT, Endpoint
 from experiments.executors.opened import check_executor
 from jerp.domains.tool_use import Calling
 from jerp.errors import ConfigError, UnknownNameError
+from jerp.ops.checks import check_choice
 
 __all__ = ["CODING", "ENVS", "TextSetting"]
 
-ENVS = ("bfcl",)
-"""Benchmarks; without one, small programs are written."""
+ENVS = ("bfcl", "tau2", "tau2-retail", "tau2-airline", "tau2-telecom")
+"""Benchmarks, `tau2` being that of its shop; without one small programs are written."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class TextSetting:
       env: one of `ENVS`, or "" for small programs.
       data: of the benchmark, see `jerp.domains.catalogue.make_benchmark`.
       calling: how tools are called.
+      user: who plays the user of `tau2`: who follows skills, or a script.
       executor: who follows skills, see `open_live`; "" is the model that writes them,
         without its adapters.
       endpoint: of an address.
@@ -35,13 +37,16 @@ class TextSetting:
     env: str = ""
     data: Path | None = None
     calling: Calling = "text"
+    user: Literal["executor", "scripted"] = "executor"
     executor: str = ""
     endpoint: Endpoint = NO_ENDPOINT
 
     def __post_init__(self):
         if self.env and self.env not in ENVS:
             raise UnknownNameError("env", self.env, ENVS)
-        for name in ("data", "calling"):
+        check_choice("calling", self.calling, get_args(Calling))
+        check_choice("user", self.user, ("executor", "scripted"))
+        for name in ("data", "calling", "user"):
             value = getattr(self, name)
             if not self.env and value != getattr(type(self), name):
                 raise ConfigError(f"{name}: expected with --env, got {value}")
@@ -56,6 +61,7 @@ class TextSetting:
             "executor": self.executor,
             "model": self.endpoint.model,
             "calling": self.calling if self.calling != "text" else "",
+            "user": self.user if self.env.startswith("tau2") else "",
         }
         return {name: value for name, value in found.items() if value}
 

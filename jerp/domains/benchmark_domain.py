@@ -24,6 +24,11 @@ class BenchmarkDomain(ControlledDomain):
         self._source, self._split = benchmark, split
 
     @property
+    def benchmark(self) -> Benchmark:
+        """Where tasks come from."""
+        return self._source
+
+    @property
     def num_tasks(self) -> int:
         """Tasks of the split whose reference is not broken."""
         return len(self._usable())

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from experiments.executors.endpoint import NO_ENDPOINT, Endpoint, is_endpoint
 from experiments.executors.opened import check_executor, open_live, resolved
-from experiments.executors.spending import Asks, print_plan, total_of
+from experiments.executors.spending import Asks, print_plan, total_of, user_asks
 from jerp.bridge.blocking import wait_for
 from jerp.bridge.budget import BudgetExceededError, Price
 from jerp.bridge.executor import Message, Request
@@ -141,3 +141,8 @@ def test_a_plan_adds_up():
     assert found["dollars"] == pytest.approx(9.0) and "$9.00" in text
     assert "7 answers are in the run's store" in " ".join(text.split())
     assert print_plan(parts, None, 0, console)["dollars"] is None
+
+
+def test_a_user_answers_each_word_at_most():
+    asks = user_asks("the user", 3, 60)
+    assert (asks.episodes, asks.calls, asks.tokens_out) == (3, 60, 60 * 256)
