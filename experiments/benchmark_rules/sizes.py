@@ -9,7 +9,7 @@ from jerp.ops.checks import check_count
 
 __all__ = ["ENVS", "BenchmarkSizes", "benchmark_sizes"]
 
-ENVS = ("webshop", "textworld-express", "textworld", "scienceworld")
+ENVS = ("alfworld", "scienceworld", "textworld", "textworld-express", "webshop")
 """Benchmarks whose worlds take commands."""
 
 

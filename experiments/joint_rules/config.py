@@ -165,7 +165,7 @@ class JerpConfig(ReaderConfig):
         or the path of a model, trains adapters of a language model that reads house and
         rules in words: a few instances, to show that every part works.
       env: a benchmark in text instead, in which rules are learned for a frozen model
-        that `executor` names: `webshop`, `textworld-express`, `textworld`,
+        that `executor` names: `alfworld`, `webshop`, `textworld-express`, `textworld`,
         `scienceworld`.
       data: of the benchmark: folder of its files; None takes what its variable or
         package has.
