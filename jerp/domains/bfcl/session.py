@@ -16,6 +16,9 @@ from jerp.records import Criterion, Verdict
 
 __all__ = ["BfclSession"]
 
+MOST_BITS, MOST_DIGITS = 100_000, 10_000
+"""Of results, and of the precision that is asked for."""
+
 _NUMBERS = itertools.count()
 
 
@@ -85,6 +88,8 @@ class BfclSession:
         if call.tool not in {tool.name for tool in self._entry.tools}:
             offered = ", ".join(tool.name for tool in self.tools)
             return Reply(f"No such tool; there are: {offered}", error=True)
+        if why := _endless(call):
+            return Reply(why, error=True)
         try:
             text = call_to_text(call)
         except InputError as error:
@@ -100,6 +105,23 @@ class BfclSession:
             long_context=self._entry.long_context,
         )
         return Reply(result, error=_refused(result))
+
+
+def _endless(call: Call) -> str:
+    """Why a call would not return in any time; empty where it would.
+
+    Calls are made in this process, and whole numbers are as exact as they are long.
+    """
+    base, exponent = (call.arguments.get(name) for name in ("base", "exponent"))
+    bits = 0
+    if call.tool == "power" and isinstance(base, int) and isinstance(exponent, int):
+        bits = abs(exponent) * base.bit_length()
+    if bits > MOST_BITS:
+        return f"Error: the result would have more than {MOST_BITS:,} bits"
+    precision = call.arguments.get("precision")
+    if isinstance(precision, int | float) and precision > MOST_DIGITS:
+        return f"Error: precision is at most {MOST_DIGITS:,} digits"
+    return ""
 
 
 def _fresh_name() -> str:

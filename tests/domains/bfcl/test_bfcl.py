@@ -123,6 +123,26 @@ def test_wrong_arguments_are_answered_by_the_services(bfcl):
     assert not verdict.success and any(reply.error for reply in replies)
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("power", {"base": 10, "exponent": 10**12}),
+        ("power", {"base": 2**40, "exponent": 10**4}),
+        ("square_root", {"number": 2, "precision": 10**9}),
+        ("logarithm", {"value": 2, "base": 10, "precision": 1e300}),
+    ],
+)
+def test_what_would_compute_for_ever_is_refused(bfcl, tool, arguments):
+    some = next(
+        t for t in bfcl.tasks("base") if "MathAPI" in t.payload["kind"].split("+")
+    )
+    with closing(bfcl.start(some)) as session:
+        assert {tool} <= {spec.name for spec in session.tools}
+        assert session.move(Call(tool, arguments)).error
+        small = session.move(Call("power", {"base": 2, "exponent": 10}))
+        assert not small.error and "1024" in small.text
+
+
 def test_mistakes_are_named(bfcl, tmp_path, monkeypatch):
     with pytest.raises(UnknownNameError, match="did you mean 'base'"):
         bfcl.tasks("bas")
