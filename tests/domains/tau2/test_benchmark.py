@@ -20,13 +20,14 @@ from jerp.errors import ConfigError, UnknownNameError
 from jerp.records import Task
 
 COUNTS = {
-    "retail": (114, 13 / 112, 13 / 112),
+    "retail": (114, 14 / 112, 14 / 112),
     "airline": (50, 14 / 43, 14 / 43),
     "telecom": (114, 0, 20 / 91),
 }
 """Tasks; share that is won without the last call, and with another argument in it.
 
-Those are lost only where that call changes something. In telecom 20 tasks end with a
+Those are lost only where that call changes something: that of the reference of retail's
+task 105 is refused. In telecom 20 tasks end with a
 transfer to a person, which has to be made, with whatever summary.
 """
 
