@@ -95,13 +95,18 @@ def overview(results: Mapping[str, Any]) -> Cells:
             number(part["arms"][name]["q"]["point"], 2)
             if is_base
             else number(part["arms"][name]["difference"]["q"]["point"], 2, sign=True)
-            + "*" * (arm["holm"][domain] < 0.05)
+            + _star(arm["holm"][domain])
             for domain, part in domains.items()
         ]
         mean = arm["q"] if is_base else arm["difference"]["q"]
         average = interval(mean, digits=2, sign=not is_base)
         rows.append((ARM_LABELS[name], *cells, average))
     return ("arm", *domains, "macro average"), rows
+
+
+def _star(p: float | None) -> str:
+    """Of a p-value; a single task gives none."""
+    return "*" if p is not None and p < 0.05 else ""
 
 
 def holm(results: Mapping[str, Any]) -> Cells:

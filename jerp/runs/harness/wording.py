@@ -64,7 +64,7 @@ def executor_line(results: Mapping[str, Any]) -> str:
     """Which executor the numbers rest on, in words."""
     executor = results["executor"]
     kind, fingerprint = executor["kind"], executor["fingerprint"]
-    if fingerprint.startswith("scripted:"):
+    if fingerprint.startswith("scripted"):
         return f"stand-in executor {fingerprint}"
     if kind == "recorded":
         return "SmolLM2-135M's recorded responses"
@@ -89,6 +89,12 @@ def recorded_line(domain: Mapping[str, Any], results: Mapping[str, Any]) -> str:
     )
 
 
+def _detectable(domain: Mapping[str, Any]) -> str:
+    """A single held-out task says nothing of how tasks differ."""
+    found = domain["detectable_q"]
+    return "not defined" if found is None else f"{found:.3f}"
+
+
 def support_line(domain: Mapping[str, Any]) -> str:
     """What the buffer supports and what the design can see, in one sentence."""
     b = domain["buffer"]
@@ -108,6 +114,6 @@ def support_line(domain: Mapping[str, Any]) -> str:
         f"{100 * b['tasks_with_spread']:.0f}% of tasks with any spread (mean "
         f"within-task sd {b['within_task_sd']:.3f}), weights' effective sample size "
         f"{100 * b['effective_sample_share']:.0f}%. Smallest difference in Q that this "
-        f"design detects with 80% power: {domain['detectable_q']:.3f}. In Q, paired: "
+        f"design detects with 80% power: {_detectable(domain)}. In Q, paired: "
         f"{against}.{lone}"
     )

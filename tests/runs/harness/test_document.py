@@ -1,5 +1,6 @@
 """The report in its three forms, made from invented results alone."""
 
+import copy
 import re
 from html.parser import HTMLParser
 
@@ -162,3 +163,19 @@ def test_the_page_holds_the_same_tables_and_needs_no_other_file(folder):
 def test_events_that_never_applied_are_a_dash(folder):
     text = (folder / "report.md").read_text()
     assert "| AWR (per-step) | .50 | - |" in text
+
+
+def test_what_a_single_held_out_task_cannot_say_is_left_open(results, tmp_path):
+    single = copy.deepcopy(results)
+    for part in single["domains"].values():
+        part["detectable_q"] = None
+    for arm in single["overall"].values():
+        if "holm" in arm:
+            arm["holm"] = dict.fromkeys(arm["holm"])
+    write_figures(single, tmp_path / "figures")
+    write_report(single, tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert "with 80% power: not defined" in text
+    assert "* p below" in text and "(p -)" in text
+    _, rows = tables.overview(single)
+    assert not any("*" in cell for row in rows for cell in row)
