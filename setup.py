@@ -15,6 +15,8 @@ EXTRAS = {
     "tpu": ["jax[tpu]"],
     "parquet": ["pyarrow"],
     "remote": ["openai>=3.0"],
+    # `rsa`, because MySQL 8 wants it of a password that comes over a network.
+    "mysql": ["PyMySQL[rsa]>=1.1"],
     "torch": ["torch"],
     "llama-cpp": ["llama-cpp-python>=0.3.16"],
     "serve": ["starlette>=1.0", "uvicorn>=0.35"],

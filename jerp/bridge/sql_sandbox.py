@@ -68,6 +68,10 @@ class SqlSandbox(PooledSandbox):
       isolation, allow_weaker: see `jerp.bridge.sandbox.Sandbox`.
     """
 
+    dialect = "SQLite"
+    text_type = "TEXT COLLATE NOCASE"
+    quoted = staticmethod(quoted_name)
+
     def __init__(
         self,
         limits: SqlLimits | None = None,
@@ -133,6 +137,11 @@ class SqlSandbox(PooledSandbox):
             text = f"the statement has over {self.limits.statement_chars} characters"
             return SqlResult("limit", database, text=text)
         return self._answer(database, statement, read_only=read_only)
+
+    def reading(self, table: str, columns: Sequence[str]) -> str:
+        """The statement that reads columns of a table."""
+        names = ", ".join(map(quoted_name, columns))
+        return f"SELECT {names} FROM {quoted_name(table)}"
 
     def _answer(
         self,

@@ -11,22 +11,26 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from jerp.bridge.sql_sandbox import SqlTable
 from jerp.errors import ConfigError, InputError, StorageError, UnknownNameError
 
-__all__ = ["MUTATIONS", "SPLITS", "VARIABLE", "Entry", "data_folder", "read_entries"]
+__all__ = [
+    "MUTATIONS",
+    "SPLITS",
+    "VARIABLE",
+    "Entry",
+    "data_folder",
+    "read_entries",
+    "with_named_columns",
+]
 
 SPLITS = ("dev", "standard")
 MUTATIONS = ("INSERT", "UPDATE", "DELETE")
 VARIABLE = "JERP_DBBENCH"
-
-_COLUMN = "TEXT COLLATE NOCASE"
-"""Of every column, whatever the file declares: the benchmark's MySQL has TEXT, which
-compares without regard to case."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ class Entry:
     Attributes:
       question: what is asked, or to be changed.
       about: names of table and columns, in words.
-      tables: as they are at first.
+      tables: as they are at first; every column is TEXT, as the benchmark makes it,
+        whatever the file declares.
       kind: `INSERT`, `UPDATE`, `DELETE`, or of which kind the question is.
       label: the right answers of a question.
       table_hash: of the right tables after a change; empty for a question.
@@ -112,6 +117,26 @@ def read_entries(folder: Path, split: str) -> tuple[tuple[Entry, ...], str]:
     return tuple(entries), hashlib.sha256(data).hexdigest()[:12]
 
 
+def with_named_columns(entry: Entry) -> Entry:
+    """With a name for columns that have none, which MySQL does not create.
+
+    One table of the files has such a column: it becomes `column 1`.
+    """
+    return replace(
+        entry,
+        tables=tuple(
+            replace(
+                table,
+                columns=tuple(
+                    (name or f"column {number}", kind)
+                    for number, (name, kind) in enumerate(table.columns, 1)
+                ),
+            )
+            for table in entry.tables
+        ),
+    )
+
+
 def _entry(record: Mapping[str, Any]) -> Entry:
     tables = record["table"]
     kind = str(record["type"][0])
@@ -132,7 +157,7 @@ def _table(record: Mapping[str, Any]) -> SqlTable:
     info = record["table_info"]
     return SqlTable(
         str(record["table_name"]),
-        tuple((str(column["name"]), _COLUMN) for column in info["columns"]),
+        tuple((str(column["name"]), "TEXT") for column in info["columns"]),
         [tuple(map(str, row)) for row in info["rows"]],
     )
 

@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from jerp.bridge.executor import Completion, Message, Request, Sampling
-from jerp.bridge.sql_sandbox import SqlResult, SqlTable, quoted_name
+from jerp.bridge.sql_engine import SqlEngine
+from jerp.bridge.sql_report import SqlResult, SqlTable
 from jerp.domains.base import Effect, Feedback, Workspace
 from jerp.domains.benchmark_domain import BenchmarkDomain
 from jerp.domains.controlled.criteria import checked
@@ -32,8 +33,8 @@ __all__ = ["DbBenchDomain", "statement_of"]
 
 SAMPLING = Sampling(temperature=0.7, top_p=0.95, max_tokens=160)
 INSTRUCTION = (
-    "Write one SQLite statement in a ```sql block and nothing else. To a question, the "
-    "rows that it returns are the answer."
+    "Write one {dialect} statement in a ```sql block and nothing else. To a question, "
+    "the rows that it returns are the answer."
 )
 CORRECT_WEIGHT = 3.0
 PUBLIC_WEIGHT = 0.25
@@ -68,7 +69,8 @@ class DbBenchDomain(BenchmarkDomain):
         entry = self._benchmark.entry(workspace.task)
         parts = [f"Question: {entry.question}"]
         if workspace.observed:
-            parts += map(_described, entry.tables)
+            engine = self._benchmark.sandbox
+            parts += [_described(table, engine) for table in entry.tables]
         parts += workspace.passages
         if action == Action.REVISE and workspace.feedback is not None:
             parts += [
@@ -76,7 +78,8 @@ class DbBenchDomain(BenchmarkDomain):
                 f"What came of it: {workspace.feedback.text}",
                 "Write a better one.",
             ]
-        messages = (Message("system", INSTRUCTION), Message("user", "\n".join(parts)))
+        instruction = INSTRUCTION.format(dialect=self._benchmark.sandbox.dialect)
+        messages = (Message("system", instruction), Message("user", "\n".join(parts)))
         return Request(messages, SAMPLING, workspace.sample_index)
 
     def verify(self, task: Task, artefact: str | None, workspace: Workspace) -> Verdict:
@@ -204,9 +207,9 @@ def statement_of(text: str) -> str:
     return (block[1] if block else text).strip()
 
 
-def _described(table: SqlTable) -> str:
-    columns = ", ".join(quoted_name(name) for name, _ in table.columns)
-    return f"Table {quoted_name(table.name)} with the text columns {columns}"
+def _described(table: SqlTable, engine: SqlEngine) -> str:
+    columns = ", ".join(engine.quoted(name) for name, _ in table.columns)
+    return f"Table {engine.quoted(table.name)} with the text columns {columns}"
 
 
 def _first_rows(entry: Entry) -> str:

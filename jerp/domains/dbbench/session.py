@@ -1,4 +1,4 @@
-"""An episode of DB-Bench: statements in the sandbox, then a final answer."""
+"""An episode of DB-Bench: statements on a database, then a final answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jerp.bridge.sql_sandbox import Database, SqlResult, SqlSandbox, quoted_name
+from jerp.bridge.sql_engine import SqlEngine
+from jerp.bridge.sql_report import Database, SqlResult
 from jerp.domains.benchmark import Call, Move, Reply, ToolSpec
 from jerp.domains.dbbench.entries import Entry
 from jerp.domains.dbbench.scoring import labels_match, table_hash
@@ -59,7 +60,7 @@ class DbBenchSession:
 
     tools = (EXECUTE, ANSWER)
 
-    def __init__(self, entry: Entry, database: Database, sandbox: SqlSandbox):
+    def __init__(self, entry: Entry, database: Database, sandbox: SqlEngine):
         self.database = database
         self._entry, self._sandbox = entry, sandbox
         self._moves, self._ended = 0, False
@@ -128,16 +129,15 @@ def shown(result: SqlResult) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}... (cut)"
 
 
-def hash_of(sandbox: SqlSandbox, database: Database, entry: Entry) -> str | None:
+def hash_of(sandbox: SqlEngine, database: Database, entry: Entry) -> str | None:
     """The published hash of the entry's tables; None where one cannot be read.
 
     Raises:
-      SandboxError: see `SqlSandbox.run`.
+      SandboxError: statements cannot be run here.
     """
     tables = []
     for table in entry.tables:
-        columns = ", ".join(quoted_name(name) for name, _ in table.columns)
-        statement = f"SELECT {columns} FROM {quoted_name(table.name)}"
+        statement = sandbox.reading(table.name, [name for name, _ in table.columns])
         result = sandbox.run(database, statement, read_only=True)
         if result.status != "ok":
             return None
