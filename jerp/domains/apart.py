@@ -185,7 +185,7 @@ class _Process:
             raise InfrastructureError(
                 f"{command[0]} does not start: {error}"
             ) from error
-        self._name = " ".join(command[:2])
+        self._name = " ".join(command[:3])
         self._read = bytearray()
         self._told: deque[str] = deque(maxlen=LINES_KEPT)
         self._listener = threading.Thread(target=self._listen, daemon=True)
