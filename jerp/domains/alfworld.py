@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from jerp.domains.benchmark import Move
-from jerp.domains.commands import CommandSession, command, until_over
+from jerp.domains.commands import CommandSession, IdleWorlds, command, until_over
 from jerp.domains.text_games import WANTED, TextGame
 from jerp.errors import ConfigError, MissingExtraError, StorageError, UnknownNameError
 from jerp.records import Task
 
-__all__ = ["KINDS", "AlfWorld", "plan", "start_world"]
+__all__ = ["KINDS", "AlfWorld", "new_world", "plan"]
 
 KINDS = (
     *("pick_and_place_simple", "look_at_obj_in_light", "pick_two_obj_and_place"),
@@ -71,6 +71,7 @@ class AlfWorld:
         self._folder, self.splits = _games(
             Path(named or Path.home() / ".cache" / "alfworld")
         )
+        self._worlds = IdleWorlds[Any](new_world, lambda world: None)
         self._listed = cache(self._list)
 
     def tasks(self, split: str) -> tuple[Task, ...]:
@@ -90,9 +91,11 @@ class AlfWorld:
         Raises:
           StorageError: the file cannot be read.
         """
-        world = start_world(self._game(task))
+        told, world = self._game(task), self._worlds.take()
+        world.load(told)
         game = TextGame(world, max_steps=self._max_steps)
-        return game.session(game.state["feedback"].strip())
+        opening = game.state["feedback"].strip()
+        return game.session(opening, lambda: self._worlds.give(world))
 
     def oracle(self, task: Task) -> tuple[Move, ...]:
         """The game's walkthrough; without one, or if it is too long, a plan.
@@ -102,15 +105,18 @@ class AlfWorld:
         """
         game = self._game(task)
         path = game.get("walkthrough") or ()
+        world = self._worlds.take()
         if not 0 < len(path) <= self._max_steps:
-            path = plan(game)
-        world = start_world(game)
+            path = plan(world, game)
+        world.load(game)
         world.reset()
         needed = until_over(path, lambda line: world.step(line)[2])
+        self._worlds.give(world)
         return tuple(command(line) for line in needed)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Forgets the worlds that it kept for further games."""
+        self._worlds.close()
 
     def _game(self, task: Task) -> dict[str, Any]:
         return _read(self._folder / task.payload["file"], PARTS)
@@ -128,23 +134,28 @@ class AlfWorld:
         return tuple(found)
 
 
-def start_world(game: Mapping[str, Any]) -> Any:
-    """The engine with a game, as the official code sets it up.
+def new_world() -> Any:
+    """The engine as the official code sets it up; it loads games by `load`.
 
-    Args:
-      game: content of a file game.tw-pddl.
+    It holds a copy of the planner that nothing unloads, so it is for many games.
+
+    Raises:
+      MissingExtraError: `alfworld` is not installed, or not its planner.
     """
     engine, infos = _require()
     core = importlib.import_module("textworld")
     wanted = core.EnvInfos(**dict.fromkeys(WANTED, True), extras=["walkthrough"])
-    world = infos.AlfredDemangler(engine.PddlEnv(wanted), shuffle=False)
-    world.load(dict(game))
-    return world
+    return infos.AlfredDemangler(engine.PddlEnv(wanted), shuffle=False)
 
 
-def plan(game: Mapping[str, Any]) -> tuple[str, ...]:
-    """The planner's solution; empty if there is none."""
-    world = start_world({**game, "walkthrough": None})
+def plan(world: Any, game: Mapping[str, Any]) -> tuple[str, ...]:
+    """The planner's solution; empty if there is none.
+
+    Args:
+      world: of `new_world`.
+      game: content of a file game.tw-pddl.
+    """
+    world.load({**game, "walkthrough": None})
     return tuple(world.reset()["extra.walkthrough"])
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import tyro
 
-from jerp.domains.alfworld import KINDS, plan
+from jerp.domains.alfworld import KINDS, new_world, plan
 from jerp.domains.alfworld_rooms import Room, draw_room, problem
 from jerp.errors import ConfigError, MissingExtraError, StorageError
 
@@ -83,19 +83,19 @@ def make_instances(folder: Path, seed: int, number: int) -> int:
         known = importlib.import_module("alfworld.gen.constants")
     except ImportError as error:
         raise MissingExtraError("alfworld", "gpl-envs") from error
-    written = 0
+    world, written = new_world(), 0
     for split in SPLITS:
         for place in range(number):
             random = Random(f"{seed} {split} {place}")
             kind = KINDS[place % len(KINDS)]
-            goal, game = next(_solvable(random, kind, known, library))
+            goal, game = next(_solvable(world, random, kind, known, library))
             name = f"{goal.name}-{seed}/{place:05d}"
             written += _write(folder / split / name, goal, game)
     return written
 
 
 def _solvable(
-    random: Random, kind: str, known: Any, library: Mapping[str, Any]
+    world: Any, random: Random, kind: str, known: Any, library: Mapping[str, Any]
 ) -> Iterator[tuple[_Goal, dict[str, Any]]]:
     """Games of a kind that the planner can win, and that are not won from the start."""
     package = importlib.import_module("alfworld.info")
@@ -116,7 +116,7 @@ def _solvable(
             "grammar": grammar.replace("UNKNOWN GOAL", told),
             "pddl_problem": problem(room, wanted, known),
         }
-        if walkthrough := plan(game):
+        if walkthrough := plan(world, game):
             yield goal, {**game, "solvable": True, "walkthrough": list(walkthrough)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from jerp.domains.commands import CommandSession, Outcome
@@ -45,11 +45,9 @@ class TextGame:
         """What the engine tells now."""
         return self._state
 
-    def session(self, opening: str) -> CommandSession:
-        """The episode as a session, which closes the world in the end."""
-        return CommandSession(
-            opening, self.act, self._world.close, admissible=self.admissible
-        )
+    def session(self, opening: str, end: Callable[[], None]) -> CommandSession:
+        """The episode as a session, which ends the world by `end`."""
+        return CommandSession(opening, self.act, end, admissible=self.admissible)
 
     def admissible(self) -> Iterable[str]:
         """Commands that would be moves now."""

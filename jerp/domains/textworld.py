@@ -90,9 +90,11 @@ class TextWorld:
         Raises:
           StorageError: it cannot be made, or is none of TextWorld.
         """
-        game = TextGame(self._world(task), max_steps=self._max_steps)
+        world = self._world(task)
+        game = TextGame(world, max_steps=self._max_steps)
         goal, seen = game.state["objective"], game.state["description"]
-        return game.session("\n\n".join(text for text in (goal, seen) if text))
+        opening = "\n\n".join(text for text in (goal, seen) if text)
+        return game.session(opening, world.close)
 
     def oracle(self, task: Task) -> tuple[Move, ...]:
         """The game's walkthrough, as far as it is needed.

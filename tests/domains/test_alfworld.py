@@ -6,7 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from jerp.domains.alfworld import KINDS, AlfWorld
+from jerp.domains import alfworld
+from jerp.domains.alfworld import KINDS, AlfWorld, new_world
 from jerp.domains.alfworld_instances import SPLITS, make_instances
 from jerp.domains.commands import command
 from jerp.domains.conformance import check_benchmark
@@ -35,7 +36,9 @@ def test_plans_of_all_kinds_get_full_marks(tmp_path):
     assert (found.dropped, found.wrong, found.nothing) == (0, 0, 0)
 
 
-def test_an_episode_by_hand(folder):
+def test_an_episode_by_hand(folder, monkeypatch):
+    made = []
+    monkeypatch.setattr(alfworld, "new_world", lambda: made.append(0) or new_world())
     with closing(AlfWorld(folder, max_steps=8)) as games:
         assert games.splits == SPLITS
         (task,) = games.tasks("train")
@@ -56,6 +59,8 @@ def test_an_episode_by_hand(folder):
             replies = [session.move(command("look")) for _ in range(8)]
             assert [reply.ended for reply in replies] == [False] * 7 + [True]
             assert not session.score().success
+    # Each holds a copy of the planner for good.
+    assert len(made) == 1
 
 
 def test_games_are_made_once_and_equal_elsewhere(folder, tmp_path):

@@ -34,7 +34,7 @@ class World:
 
 def test_an_episode_by_hand():
     world = World()
-    played = TextGame(world, max_steps=10).session("Move.")
+    played = TextGame(world, max_steps=10).session("Move.", world.close)
     assert played.opening == "Move." and played.admissible == ("move", "fall")
     moved, unknown = played.move(command("move")), played.move(command("fly"))
     assert (moved.text, moved.error) == ("You move.", False)
@@ -49,9 +49,9 @@ def test_an_episode_by_hand():
 
 
 def test_the_end_comes_by_loss_and_by_steps():
-    lost = TextGame(World(), max_steps=10).session("")
+    lost = TextGame(World(), max_steps=10).session("", list)
     assert lost.move(command("fall")).ended and not lost.score().success
-    late = TextGame(World(), max_steps=2).session("")
+    late = TextGame(World(), max_steps=2).session("", list)
     assert not late.move(command("move")).ended
     assert late.move(command("save")).ended and not late.score().success
 
@@ -61,7 +61,7 @@ def test_the_end_comes_by_loss_and_by_steps():
 )
 def test_what_is_for_the_interpreter_never_reaches_the_game(line):
     world = World()
-    played = TextGame(world, max_steps=10).session("")
+    played = TextGame(world, max_steps=10).session("", world.close)
     reply = played.move(command(line))
     assert reply.error and reply.text == "That is no command of the game."
     assert world.given == []
