@@ -23,6 +23,7 @@ from experiments.executors.usage_file import read_usage
 from experiments.jobs.job import is_done
 from experiments.jobs.processes import run_together
 from experiments.jobs.results import analysis_key, origin, sizes_document
+from jerp.bridge.xla_flags import COMPUTE_LATE
 from jerp.runs.page import write_page
 from jerp.runs.progress import progress_bars
 from jerp.storage.documents import defined, write_json
@@ -33,10 +34,6 @@ __all__ = ["USAGE", "LanguageModelRun", "Report", "Stage"]
 
 USAGE = "usage.txt"
 """In the run folder, what the process has asked of an endpoint, while it asks."""
-
-LATE = "--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
-"""By default XLA computes on a CPU as early as it can, and so keeps all layers that a
-gradient was to compute a second time: five times the memory."""
 
 
 class Stage(NamedTuple):
@@ -131,7 +128,7 @@ class LanguageModelRun:
         if all(is_done(folder / part) for part in self.parts):
             return
         settings = {**settings, "policy": _absolute(config.policy)}
-        cpu = {"XLA_FLAGS": LATE} if jax.default_backend() == "cpu" else {}
+        cpu = {"XLA_FLAGS": COMPUTE_LATE} if jax.default_backend() == "cpu" else {}
         run_together(
             f"experiments.{self.experiment}.language_model",
             [[str(folder), json.dumps(settings)]],

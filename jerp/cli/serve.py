@@ -49,9 +49,11 @@ class Serve:
 
         from jerp.bridge.local import LocalExecutor
         from jerp.bridge.serving import chat_app
+        from jerp.bridge.xla_flags import compute_late
         from jerp.storage.pull import pull
         from jerp.storage.weights import MODELS, load_weights
 
+        compute_late()  # long prompts take a third less memory
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         with socket.create_server((self.host, self.port), family=family) as listening:
             if self.model in MODELS:

@@ -9,6 +9,7 @@ import pytest
 
 import jerp.storage.weights
 from jerp import cli
+from jerp.bridge.xla_flags import COMPUTE_LATE
 from jerp.storage.export import export_folder
 from tests.bridge.tiny_model import tiny_model
 
@@ -19,6 +20,7 @@ def runs(monkeypatch):
     import uvicorn
 
     made = []
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=")  # whatever a user has set
     monkeypatch.setattr(jerp.storage.weights, "load_weights", lambda name: tiny_model())
     monkeypatch.setattr(
         uvicorn.Server,
@@ -34,6 +36,7 @@ def test_a_model_is_served_at_a_free_port_of_this_machine(runs, capsys):
     said = capsys.readouterr().err
     assert said == f"tiny is served at http://127.0.0.1:{port}/v1; Ctrl-C ends it\n"
     assert host == "127.0.0.1"
+    assert os.environ["XLA_FLAGS"] == f"--xla_dump_to= {COMPUTE_LATE}"
 
 
 @pytest.mark.parametrize(
