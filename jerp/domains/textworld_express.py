@@ -54,7 +54,12 @@ class TextWorldExpress:
 
     name = "textworld-express"
     splits = ("train", "dev", "test")
-    broken: Mapping[str, str] = {}
+    broken: Mapping[str, str] = {
+        "textworld-express/dev/cookingworld/10020": "the gold path wanders until the "
+        "100 steps are used up",
+        "textworld-express/dev/peckingorder/10022": "of two cucumbers the gold path "
+        "takes the one that was not meant",
+    }
 
     def __init__(self, *, each: int = 25, max_steps: int = 100):
         try:

@@ -29,7 +29,14 @@ def games():
 def test_gold_paths_get_full_marks(split):
     with closing(TextWorldExpress()) as games:
         found = check_benchmark(games, split)
-    assert (found.checked, found.oracle, found.faults) == (25 * len(GAMES), 1, ())
+        broken = [t for t in games.tasks(split) if t.key in games.broken]
+        for task in broken:
+            with closing(games.start(task)) as session:
+                for move in games.oracle(task):
+                    session.move(move)
+                assert not session.score().success, games.broken[task.key]
+    assert (found.oracle, found.faults, found.broken) == (1, (), len(broken))
+    assert found.checked == 25 * len(GAMES) - len(broken)
 
 
 def test_an_episode_by_hand(games):
