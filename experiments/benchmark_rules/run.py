@@ -195,7 +195,7 @@ def _held_out(
     bar = progress.add_task(f"held out: {name}", total=len(task))
     parts: list[PlayedTexts] = []
     for start in range(0, len(task), AT_ONCE):
-        some = task[start : start + AT_ONCE]
+        some: list[int] = task[start : start + AT_ONCE].tolist()
         parts.append(
             play_texts(
                 place.benchmark,
