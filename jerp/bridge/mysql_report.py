@@ -53,7 +53,8 @@ def failed(name: str, database: Database, error: Exception) -> SqlResult:
       error: of the client, with the server's number and text.
     """
     code = error.args[0]
-    status = next((kind for kind, has in FAILURES.items() if code in has), "error")
+    kinds: list[SqlStatus] = [kind for kind, has in FAILURES.items() if code in has]
+    status: SqlStatus = kinds[0] if kinds else "error"
     if status == "timeout":
         return SqlResult("timeout", database, text="ran out of time")
     text = str(error.args[-1]).replace(f"{name}.", "")
