@@ -59,8 +59,8 @@ _ASKS_FREELY: Mapping[Style, str] = {
     "plain": "Answer with a line of that form; what is in brackets may be your own.",
     "react": """\
 Answer with two lines: first one that begins with "Thought:" and says in a sentence \
-what is missing and what comes next, then one of that form; what is in brackets may be your \
-own.
+what is missing and what comes next, then one of that form; what is in brackets \
+may be your own.
 Thought: <your thought>
 Action: <what you chose>""",
 }
