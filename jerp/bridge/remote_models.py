@@ -39,13 +39,18 @@ def served_models(
     )
     try:
         with client:
-            return tuple(str(model.id) for model in client.models.list().data)
+            names = tuple(str(model.id) for model in client.models.list().data)
     except (openai.OpenAIError, AttributeError, TypeError, ValueError) as error:
         reason = key.scrub(f"{type(error).__name__}: {error}")[:300]
         raise ExecutorError(
             f"{base_url}: expected a list of models, got {reason}; check the address "
             f"and that the server runs, such as: jerp serve smollm2"
         ) from None
+    if odd := [name for name in names if not name.strip() or not name.isprintable()]:
+        raise ExecutorError(
+            f"{base_url}: expected names of models that can be printed, got {odd[0]!r}"
+        )
+    return names
 
 
 def the_model(base_url: str, *, settings: RemoteSettings | None = None) -> str:

@@ -54,6 +54,15 @@ def test_one_of_several_has_to_be_named(models):
         resolved(url, NO_ENDPOINT)
 
 
+@pytest.mark.parametrize("name", ["m\x1b[31m", "a\nb", " "])
+def test_a_name_that_would_write_over_the_terminal_is_refused(name):
+    with (
+        scripted_endpoint(lambda _: "x", models=(name,)) as (url, _),
+        pytest.raises(ExecutorError, match="names of models that can be printed"),
+    ):
+        resolved(url, NO_ENDPOINT)
+
+
 def test_an_address_without_a_server_is_named():
     with pytest.raises(ExecutorError, match=f"{NOBODY}: expected a list of models"):
         resolved(NOBODY, NO_ENDPOINT)
